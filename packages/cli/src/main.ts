@@ -2,10 +2,9 @@
 // The millrace command: a table of commands, each loaded when it is called. Exit codes: 0 success, 1 something failed,
 // 2 the command line or its input is wrong.
 
-import { messageOf } from '@millrace/protocol/plain';
+import { didYouMean, type ErrorCode, messageOf, RolloutError } from '@millrace/protocol/plain';
 import { type Command, type CommandGroup, type Io, isGroup, UsageError } from './command/command.ts';
 import { renderGroupHelp, renderHelp, renderRows } from './command/help.ts';
-import { chooseNearest } from './command/nearest.ts';
 import { parseArguments } from './command/parse-arguments.ts';
 
 export interface CommandEntry {
@@ -149,8 +148,12 @@ function report(error: unknown, name: string | undefined, io: Io): number {
     const topic = name !== undefined && Object.hasOwn(commands, name) ? `millrace ${name} --help` : 'millrace --help';
     return print(io.stderr, `millrace: ${error.message}\nFor help: ${topic}\n`, 2);
   }
-  return print(io.stderr, `millrace: ${messageOf(error)}\n`, 1);
+  const isInputWrong = error instanceof RolloutError && inputCodes.includes(error.code);
+  return print(io.stderr, `millrace: ${messageOf(error)}\n`, isInputWrong ? 2 : 1);
 }
+
+/** The service found that the input is wrong. */
+const inputCodes: readonly ErrorCode[] = ['bad-request', 'task-invalid', 'unknown-scenario'];
 
 async function help([topic, action]: readonly string[], io: Io): Promise<number> {
   if (topic === undefined || topic.startsWith('-')) return print(io.stdout, renderOverview());
@@ -188,11 +191,6 @@ function chooseAction({ name, actions }: CommandGroup, word: string): Command {
   if (action !== undefined) return action;
   const names = Object.keys(actions);
   throw new UsageError(`${name} has no action ${word}${didYouMean(word, names)}; it has ${names.join(', ')}`);
-}
-
-function didYouMean(word: string, known: readonly string[]): string {
-  const nearest = chooseNearest(word, known);
-  return nearest === undefined ? '' : `; did you mean ${nearest}?`;
 }
 
 function isHelpAsked(argv: readonly string[]): boolean {

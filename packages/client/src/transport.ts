@@ -147,7 +147,8 @@ export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
 function toBase(url: string): string {
   if (!URL.canParse(url) || !/^https?:/.test(url))
     throw new RolloutError('bad-request', `${JSON.stringify(url)} is not an HTTP address; give one such as http://localhost:8007`);
-  return url.replace(/\/+$/, '');
+  // Users of OpenAI clients write …:8007/v1; the routes have it already.
+  return url.replace(/\/+$/, '').replace(/\/v1$/, '');
 }
 
 function toUrl(base: string, call: ApiCall): string {

@@ -106,6 +106,7 @@ export {
   shellEnds,
   shellRunReply,
 } from './executor.ts';
+export { type CheckedValue, describeIssues, type FieldFault, toFieldFaults } from './field-fault.ts';
 export {
   type BackendId,
   type BatchId,
@@ -141,8 +142,10 @@ export {
   blame,
   blames,
   canMove,
+  chooseNearest,
   type Defined,
   definedOf,
+  didYouMean,
   type ErrorCode,
   errorCodes,
   errorTable,
@@ -217,7 +220,7 @@ export {
 export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './routes/route.ts';
 export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
 export { type Sampling, type SamplingInput, sampling } from './sampling.ts';
-export { describeIssues, type Schema, type SchemaIssue, type SchemaResult } from './schema.ts';
+export type { Schema, SchemaIssue, SchemaResult } from './schema.ts';
 export {
   addSegment,
   dropText,

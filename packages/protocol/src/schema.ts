@@ -8,6 +8,10 @@ export interface SchemaIssue {
   readonly code?: string | undefined;
   /** The unknown fields of `unrecognized_keys`. */
   readonly keys?: readonly string[];
+  /** The type that `invalid_type` wants. */
+  readonly expected?: string | undefined;
+  /** The issues of each member of `invalid_union`. */
+  readonly errors?: readonly (readonly SchemaIssue[])[] | undefined;
 }
 
 export type SchemaResult<T> =
@@ -15,12 +19,9 @@ export type SchemaResult<T> =
   | { readonly success: false; readonly error: { readonly issues: readonly SchemaIssue[] } };
 
 export interface Schema<T = unknown> {
+  /** zod's description of the schema. The names of its fields are read from it, if it is there. */
+  readonly def?: unknown;
   safeParse(value: unknown): SchemaResult<T>;
   /** Like `safeParse`, for a schema with asynchronous checks. */
   safeParseAsync(value: unknown): Promise<SchemaResult<T>>;
-}
-
-/** One line that names every field at fault. */
-export function describeIssues(issues: readonly SchemaIssue[]): string {
-  return issues.map(({ path, message }) => (path.length === 0 ? message : `${path.map(String).join('.')}: ${message}`)).join('; ');
 }

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { messageOf } from '@millrace/protocol';
+import { describeIssues, messageOf, type SchemaIssue } from '@millrace/protocol';
 import { z } from 'zod';
 import { outsideConfig } from './agent/outside/outside-config.ts';
 import { machineConfig } from './cluster/machine-config.ts';
@@ -65,8 +65,13 @@ export function readConfig(
   const raw = mergeFields(base, file);
   for (const [name, value] of Object.entries(overrides)) if (value !== undefined) setField(raw, name.split('.'), value);
   const parsed = serviceConfig.safeParse(raw);
-  if (!parsed.success) throw new Error(`the configuration${path ? ` in ${path}` : ''} is wrong:\n${z.prettifyError(parsed.error)}`);
+  if (!parsed.success)
+    throw new Error(`the configuration${path ? ` in ${path}` : ''} is wrong: ${describeConfig(parsed.error.issues, raw)}`);
   return parsed.data;
+}
+
+function describeConfig(issues: readonly SchemaIssue[], value: unknown): string {
+  return describeIssues(issues, { value, schema: serviceConfig });
 }
 
 function parseFile(path: string): unknown {

@@ -1,9 +1,8 @@
 // Turns the words after a command's name into its arguments. Anything that the command does not declare is a UsageError.
 
 import { parseArgs } from 'node:util';
-import { definedOf, messageOf } from '@millrace/protocol/plain';
+import { chooseNearest, definedOf, didYouMean, messageOf } from '@millrace/protocol/plain';
 import { type Arguments, type Command, UsageError } from './command.ts';
-import { chooseNearest } from './nearest.ts';
 
 export function parseArguments(command: Command, argv: readonly string[]): Arguments {
   const options = Object.fromEntries(
@@ -50,11 +49,16 @@ function toArguments(values: Readonly<Record<string, unknown>>, positionals: rea
     return typeof value === 'string' ? value : undefined;
   };
   /** Reads an option that must match; `wanted` completes the message. */
-  const read = <T>(name: string, toValue: (value: string) => T | undefined, wanted: string): T | undefined => {
+  const read = <T>(
+    name: string,
+    toValue: (value: string) => T | undefined,
+    wanted: string,
+    known: readonly string[] = [],
+  ): T | undefined => {
     const value = text(name);
     if (value === undefined) return undefined;
     const parsed = toValue(value);
-    if (parsed === undefined) throw new UsageError(`--${name} ${value} is not ${wanted}`);
+    if (parsed === undefined) throw new UsageError(`--${name} ${value} is not ${wanted}${didYouMean(value, known)}`);
     return parsed;
   };
   return {
@@ -68,7 +72,7 @@ function toArguments(values: Readonly<Record<string, unknown>>, positionals: rea
     count: (name, least) => read(name, (value) => toCount(value, least), `a whole number of at least ${least}`),
     number: (name, least) => read(name, (value) => toNumber(value, least), `a number of at least ${least}`),
     duration: (name) => read(name, toMilliseconds, 'a duration such as 90s, 10m or 2h'),
-    choice: (name, choices) => read(name, (value) => choices.find((choice) => choice === value), `one of ${choices.join(', ')}`),
+    choice: (name, choices) => read(name, (value) => choices.find((choice) => choice === value), `one of ${choices.join(', ')}`, choices),
   };
 }
 

@@ -12,7 +12,8 @@ import { describeBackendState, toBackendState } from './backend-state.ts';
 
 const add: Command = {
   name: 'backend add',
-  summary: 'Adds an LLM server, or changes the record of one that is already there.',
+  summary:
+    'Adds an LLM server, or changes the record of one that is already there. One that cannot be used yet is added too, with exit code 1.',
   positional: '<url>',
   options: {
     name: { type: 'string', value: 'ID', describe: 'Its id; made from the address by default.' },
@@ -48,11 +49,15 @@ const add: Command = {
         logprobs_mode: args.choice('logprobs', logprobsModes),
       }),
     });
-    if (args.flag('json')) return print(backend, [], io);
+    const code = backend.health === 'ok' ? 0 : 1;
+    if (args.flag('json')) {
+      print(backend, [], io);
+      return code;
+    }
     print(undefined, [backend], io);
     const facts = [...toBackendFacts(backend), ...(backend.note === null ? [] : [['note', backend.note] as const])];
     for (const [name, text] of facts) io.stdout.write(`  ${padEnd(name, 11)}${text}\n`);
-    return 0;
+    return code;
   },
 };
 

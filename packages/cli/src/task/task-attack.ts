@@ -3,11 +3,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { didYouMean } from '@millrace/protocol';
 import { hackers } from '../attack/hackers/catalogue.ts';
 import type { Hacker } from '../attack/hackers/hacker.ts';
 import { type AttackResult, runAttacks } from '../attack/run-attacks.ts';
 import { type Arguments, type Command, type Io, jsonOption, UsageError } from '../command/command.ts';
-import { chooseNearest } from '../command/nearest.ts';
 import { openLiveLine } from '../terminal/live-line.ts';
 import { bar, toCount, toDuration } from '../terminal/text.ts';
 import { isThrough, renderAttacks, renderCatalogue, toAttackJson } from './attack-report.ts';
@@ -76,8 +76,7 @@ function chooseHackers(only: string | undefined): readonly Hacker[] {
   const known = [...new Set(hackers.flatMap(({ name, kind }) => [name, kind]))];
   const unknown = names.find((name) => !known.includes(name));
   if (unknown === undefined) return hackers.filter(({ name, kind }) => names.includes(name) || names.includes(kind));
-  const nearest = chooseNearest(unknown, known);
-  throw new UsageError(`there is no hacker ${unknown}${nearest === undefined ? '' : `; did you mean ${nearest}?`} --list shows all`);
+  throw new UsageError(`there is no hacker ${unknown}${didYouMean(unknown, known)} --list shows all`);
 }
 
 type Playing = Omit<Parameters<typeof runAttacks>[1], 'onResult'> & { readonly io: Io };

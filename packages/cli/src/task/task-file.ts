@@ -26,7 +26,8 @@ export async function readTaskFile(path: string, scenario: string): Promise<Task
   return rows.map((row, at) => {
     const whole = 'task' in row ? { scenario, ...row } : { scenario, task: row };
     const parsed = submission.safeParse(whole);
-    if (!parsed.success) throw new UsageError(`${path}, task ${at + 1}: ${describeIssues(parsed.error.issues)}`);
+    if (!parsed.success)
+      throw new UsageError(`${path}, task ${at + 1}: ${describeIssues(parsed.error.issues, { value: whole, schema: submission })}`);
     const { scenario: name, task, limits, id } = parsed.data;
     const digest = createHash('sha256')
       .update(JSON.stringify([name, task]))

@@ -1,6 +1,6 @@
 // `millrace task show`: one task of a file as its scenario reads it.
 
-import { describeIssues } from '@millrace/protocol';
+import { describeIssues, didYouMean } from '@millrace/protocol';
 import { loadScenarios, safeParseTask } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { clip } from '../terminal/text.ts';
@@ -29,9 +29,13 @@ async function runShow(args: Arguments, io: Io): Promise<number> {
       `${path} has no task ${wanted ?? ''}; it has ${lines.length} tasks, such as ${lines.slice(0, 3).map(nameOf).join(', ')}`,
     );
   const scenario = scenarios.get(found.scenario);
-  if (!scenario) throw new UsageError(`there is no scenario ${found.scenario}; there are ${scenarios.names().join(', ')}`);
+  if (!scenario)
+    throw new UsageError(
+      `there is no scenario ${found.scenario}${didYouMean(found.scenario, scenarios.names())}; there are ${scenarios.names().join(', ')}`,
+    );
   const parsed = await safeParseTask(scenario, found.task);
-  if (!parsed.success) throw new Error(`${path}, task ${nameOf(found)}: ${describeIssues(parsed.error.issues)}`);
+  if (!parsed.success)
+    throw new Error(`${path}, task ${nameOf(found)}: ${describeIssues(parsed.error.issues, { value: found.task, schema: scenario.task })}`);
   const task = parsed.data;
   const whole = JSON.stringify({ scenario: scenario.name, task }, undefined, 2);
   io.stdout.write(args.flag('json') ? `${whole}\n` : renderTask(scenario.name, task));

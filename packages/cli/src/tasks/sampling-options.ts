@@ -1,6 +1,6 @@
 // The options of `submit` and `batch start` that set how tokens are sampled and what limits a rollout has.
 
-import { definedOf, limits, type SubmissionInput, sampling } from '@millrace/protocol';
+import { definedOf, describeIssues, limits, type Schema, type SubmissionInput, sampling } from '@millrace/protocol';
 import { type Arguments, type Option, UsageError } from '../command/command.ts';
 
 export const samplingOptions = {
@@ -29,8 +29,8 @@ export function toSamplingFields(args: Arguments): SamplingFields {
     ...definedOf({ max_tokens: args.count('max-tokens', 1), temperature: args.number('temperature', 0) }),
   };
   const limited = readPairs(args, 'limits');
-  check('sampling', sampling.safeParse(sampled));
-  check('limits', limits.safeParse(limited));
+  check('sampling', sampling, sampled);
+  check('limits', limits, limited);
   return {
     ...(Object.keys(sampled).length > 0 ? { sampling: sampled } : {}),
     ...(Object.keys(limited).length > 0 ? { limits: limited } : {}),
@@ -55,11 +55,7 @@ function toValue(text: string): unknown {
   }
 }
 
-interface CheckedFields {
-  readonly error?: { readonly issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[] } | undefined;
-}
-
-function check(option: string, { error }: CheckedFields): void {
-  const [issue] = error?.issues ?? [];
-  if (issue !== undefined) throw new UsageError(`--${option} ${issue.path.map((part) => `${String(part)}: `).join('')}${issue.message}`);
+function check(option: string, schema: Schema, value: unknown): void {
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) throw new UsageError(`--${option} ${describeIssues(parsed.error.issues, { value, schema })}`);
 }

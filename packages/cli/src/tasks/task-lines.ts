@@ -1,6 +1,6 @@
 // From JSON lines to submissions. Each bad line is named by its number.
 
-import { messageOf, type SubmissionInput, submission } from '@millrace/protocol';
+import { describeIssues, messageOf, type SubmissionInput, submission } from '@millrace/protocol';
 import type { LineFault } from './faults.ts';
 import type { SamplingFields } from './sampling-options.ts';
 
@@ -57,7 +57,10 @@ function parseLine(content: string, options: LineOptions): SubmissionInput | { r
   const { scenario } = options;
   const whole = scenario === undefined ? value : 'task' in value ? { scenario, ...value } : { scenario, task: value };
   const parsed = submission.safeParse(whole);
-  if (!parsed.success) return { reason: toReason(parsed.error.issues, scenario) };
+  if (!parsed.success) {
+    const reason = describeIssues(parsed.error.issues, { value: whole, schema: submission });
+    return { reason: scenario === undefined ? reason.replace(/^scenario: is missing/, '$& (or use --scenario)') : reason };
+  }
   if (parsed.data.id !== undefined && parsed.data.id.length > 118 && options.siblings > 1)
     return { reason: 'id is too long: siblings add a number to it' };
   // The line is sent as written: the service fills in the defaults.
@@ -74,18 +77,6 @@ function withFields(one: SubmissionInput, fields: SamplingFields = {}): Submissi
 
 function toWritten(whole: object): Partial<SubmissionInput> {
   return whole;
-}
-
-function toReason(
-  issues: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[],
-  scenario: string | undefined,
-): string {
-  const reasons = issues.map(({ path, message }) => {
-    const field = path.join('.');
-    const hint = field === 'scenario' && scenario === undefined ? ' (or use --scenario)' : '';
-    return `${field === '' ? '' : `${field}: `}${message}${hint}`;
-  });
-  return reasons.join('; ');
 }
 
 function toSiblings(one: SubmissionInput, line: number, options: LineOptions): SubmissionInput[] {

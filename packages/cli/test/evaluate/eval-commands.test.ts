@@ -66,7 +66,7 @@ test('what is wrong on the command line or in a task is named', async () => {
     [run, '\n', 2, /stdin has no tasks/],
     [[...run, '--set', 'group_size=3'], tasks, 2, /group_size/],
     [['eval', 'tasks-that-are-missing.jsonl'], '', 2, /cannot read tasks-that-are-missing\.jsonl/],
-    [run, `${tasks}\n{"question":"only"}`, 1, /^millrace: stdin:4: answer: /],
+    [run, `${tasks}\n{"question":"only"}`, 2, /^millrace: stdin:4: answer: is missing/],
     [['eval', 'show', 'none'], '', 1, /no evaluation is called none/],
   ] as const) {
     const { code: got, err } = await service.run(argv, { stdin });

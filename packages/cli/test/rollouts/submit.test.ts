@@ -126,6 +126,39 @@ test('a line that the service refuses costs no rollout: nothing is submitted, an
   assert.equal((await service.client.get('r1498')).state, 'queued');
 });
 
+test('a misspelt scenario, field, limit or state comes with what was probably meant, as wrong input', async () => {
+  await using service = await openRealService();
+  const task = { question: '6 * 7?', answer: '42' };
+  const table: [string[], unknown, RegExp][] = [
+    [['submit'], { scenario: 'maths', task }, /scenario: no scenario is named "maths"; did you mean math\?; known: math, /],
+    [
+      ['submit'],
+      { scenario: 'math', task: { question: '', anwser: '4' } },
+      /task\.answer: is missing\n.*task\.anwser: unknown field; did you mean answer\?/,
+    ],
+    [['submit'], { scenario: 'math', task, limit: {} }, /limit: unknown field; did you mean limits\?/],
+    [['submit'], { task }, /scenario: is missing \(or use --scenario\)/],
+    [['submit', '--limits', 'max_turn=3'], { scenario: 'math', task }, /--limits max_turn: unknown field; did you mean max_turns\?/],
+    [
+      ['submit', '--sampling', 'temprature=1'],
+      { scenario: 'math', task },
+      /--sampling temprature: unknown field; did you mean temperature\?/,
+    ],
+    [['eval', '--scenario', 'mth', '--detach'], task, /no scenario is named "mth"; did you mean math\?/],
+    [['ls', '--state', 'faild'], '', /--state faild is not one of .*; did you mean failed\?/],
+  ];
+  for (const [argv, input, wanted] of table) {
+    const { code, err } = await service.run(argv, { stdin: JSON.stringify(input) });
+    assert.equal(code, 2, argv.join(' '));
+    assert.match(err, wanted);
+  }
+});
+
+test('an address that ends in /v1 is the same service', async () => {
+  await using service = await openRealService();
+  assert.equal((await service.run(['ls', '--url', `${service.url}/v1/`])).code, 0);
+});
+
 test('what was accepted before a refusal is still written', async () => {
   await using service = await FakeService.open();
   await using folder = await makeTempFolder('submit');

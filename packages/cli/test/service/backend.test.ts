@@ -8,7 +8,7 @@ import { openRealService } from '../real-service.ts';
 test('a backend is added, listed, drained and removed', async () => {
   await using service = await openRealService();
   const added = await service.run(['backend', 'add', 'http://127.0.0.1:9/v1/', '--name', 'gpu-0', '--dialect', 'sglang', '--version', '3']);
-  assert.equal(added.code, 0, added.err);
+  assert.equal(added.code, 1, 'it joined, and cannot be used');
   // The base address is used, and no server listens there, so it joins as broken and says why.
   assert.match(added.out, /^ {2}note +joined as http:\/\/127\.0\.0\.1:9: the base address, without \/v1$/m);
   assert.match(added.out, /^gpu-0 +broken +0 +0 +3 +sglang +http:\/\/127\.0\.0\.1:9$/m);

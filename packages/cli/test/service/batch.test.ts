@@ -65,8 +65,8 @@ test('the start of an id is enough for every command that takes a batch', async 
 test('a task that the service refuses is named by its line', async () => {
   await using service = await openRealService();
   const { code, err } = await service.run(start, { stdin: `\n${tasks}\n\n{"question":"only"}\n` });
-  assert.equal(code, 1);
-  assert.match(err, /^millrace: stdin:6: answer: /);
+  assert.equal(code, 2);
+  assert.match(err, /^millrace: stdin:6: answer: is missing\n/);
 });
 
 test('what a batch lacks is a usage error', async () => {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chooseNearest } from '../../src/command/nearest.ts';
+import { chooseNearest } from '@millrace/protocol';
 import { bar, clip, cut, padStart, toBytes, toDuration, toRate, toVisible, width, wrap } from '../../src/terminal/text.ts';
 
 test('durations are written as people say them', () => {

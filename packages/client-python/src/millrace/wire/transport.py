@@ -55,7 +55,9 @@ def to_path(pattern: str, **places: str) -> str:
 
 class Transport:
     def __init__(self, url: str, key: Optional[str], timeout_s: float) -> None:
-        self.url = url.rstrip("/")
+        stripped = url.rstrip("/")
+        # Users of OpenAI clients write ...:8007/v1; the routes have it already.
+        self.url = stripped[:-3] if stripped.endswith("/v1") else stripped
         self.timeout_s = timeout_s
         self.key = key
         self._connections = Connections(self.url)

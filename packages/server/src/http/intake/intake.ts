@@ -3,7 +3,16 @@
 
 import { randomUUID } from 'node:crypto';
 import { setImmediate as yieldLoop } from 'node:timers/promises';
-import { isTerminal, RolloutError, type RolloutId, rolloutId, type Submission, type SubmitReply, submission } from '@millrace/protocol';
+import {
+  didYouMean,
+  isTerminal,
+  RolloutError,
+  type RolloutId,
+  rolloutId,
+  type Submission,
+  type SubmitReply,
+  submission,
+} from '@millrace/protocol';
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import { runNow } from '../../base/pace.ts';
@@ -76,12 +85,12 @@ export function toNewRollout(id: NewRollout['id'], rest: Omit<Submission, 'id'>)
 
 export async function checkTask(scenario: Scenario, task: unknown, at: readonly PropertyKey[]): Promise<void> {
   refuseImages(task, at);
-  await check({ safeParseAsync: (data) => safeParseTask(scenario, data) }, task, { at, code: 'task-invalid' });
+  await check({ safeParseAsync: (data) => safeParseTask(scenario, data) }, task, { at, code: 'task-invalid', fields: scenario.task });
 }
 
 export function unknownScenario(at: readonly PropertyKey[], name: string, scenarios: Scenarios): RolloutError {
   const known = [...scenarios.names()];
-  const fault = toFault(at, `no scenario is named ${JSON.stringify(name)}; known: ${known.join(', ')}`);
+  const fault = toFault(at, `no scenario is named ${JSON.stringify(name)}${didYouMean(name, known)}; known: ${known.join(', ')}`);
   return toFaultError([fault], { code: 'unknown-scenario', details: { known } });
 }
 

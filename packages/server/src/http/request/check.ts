@@ -1,6 +1,7 @@
 // Checks what a caller sent, and reports where each fault is: `rollouts[3].limits.max_turn: unknown field`.
 
 import {
+  type CheckedValue,
   definedOf,
   type ErrorCode,
   messageOf,
@@ -9,6 +10,7 @@ import {
   RolloutError,
   type Schema,
   type SchemaIssue,
+  toFieldFaults,
 } from '@millrace/protocol';
 
 /** In the message; `details.faults` has more. */
@@ -18,11 +20,13 @@ interface Where {
   /** The path of the value inside the request. */
   readonly at?: readonly PropertyKey[];
   readonly code?: ErrorCode;
+  /** The schema whose fields are suggested; the one that checks by default. */
+  readonly fields?: unknown;
 }
 
 /** The parsed value, or a RolloutError that names every field at fault. */
 export async function check<T>(schema: Pick<Schema<T>, 'safeParseAsync'>, value: unknown, where: Where = {}): Promise<T> {
-  const { at = [], code = 'bad-request' } = where;
+  const { at = [], code = 'bad-request', fields = schema } = where;
   const parsed = await schema.safeParseAsync(value).catch((error: unknown) => {
     // The library collects a fault for each item of a list, and fails with more of them than the stack can hold.
     if (error instanceof RangeError) throw toFaultError([toFault(at, 'has too many faults to list')], { code });
@@ -32,7 +36,7 @@ export async function check<T>(schema: Pick<Schema<T>, 'safeParseAsync'>, value:
   const { issues } = parsed.error;
   const count = issues.reduce((sum, { keys }) => sum + (keys?.length ?? 1), 0);
   throw toFaultError(
-    issues.slice(0, mostNamed).flatMap((issue) => toFaults(issue, at)),
+    issues.slice(0, mostNamed).flatMap((issue) => toFaults(issue, { value, schema: fields }, at)),
     { code, count },
   );
 }
@@ -94,11 +98,8 @@ export class FaultCollector {
   }
 }
 
-function toFaults(issue: SchemaIssue, at: readonly PropertyKey[]): RequestFault[] {
-  const path = [...at, ...issue.path];
-  const index = at.find((part) => typeof part === 'number');
-  if (issue.code !== 'unrecognized_keys' || !issue.keys) return [definedOf({ index, path: renderPath(path), message: issue.message })];
-  return issue.keys.slice(0, mostNamed).map((key) => definedOf({ index, path: renderPath([...path, key]), message: 'unknown field' }));
+function toFaults(issue: SchemaIssue, checked: CheckedValue, at: readonly PropertyKey[]): RequestFault[] {
+  return toFieldFaults(issue, checked, mostNamed).map(({ path, message }) => toFault([...at, ...path], message));
 }
 
 /** A field name comes from the caller and may be megabytes long. */

@@ -11,6 +11,7 @@ import type { Scenario } from '../scenario.ts';
 export function withKnownTools<Task>(scenario: Scenario<Task>, config: OutsideConfig): Scenario<Task> {
   const { task } = scenario;
   const checked: Schema<Task> = {
+    def: { innerType: task },
     safeParse: (value) => checkTools(task.safeParse(value), config),
     safeParseAsync: async (value) => checkTools(await task.safeParseAsync(value), config),
   };

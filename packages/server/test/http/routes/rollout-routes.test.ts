@@ -51,7 +51,12 @@ test('an alias is stored under the name of its scenario', async () => {
 });
 
 const refusals: readonly [string, object, string, RegExp][] = [
-  ['an unknown field is refused by name', { limits: { max_turn: 3 } }, 'bad-request', /^rollouts\[1\]\.limits\.max_turn: unknown field$/],
+  [
+    'an unknown field is refused by name',
+    { limits: { max_turn: 3 } },
+    'bad-request',
+    /^rollouts\[1\]\.limits\.max_turn: unknown field; did you mean max_turns\?$/,
+  ],
   ['a wrong type is refused by path', { sampling: { top_p: 'x' } }, 'bad-request', /^rollouts\[1\]\.sampling\.top_p: /],
   [
     'an unknown scenario is refused with the known ones',
@@ -177,7 +182,7 @@ test('the faults of all rollouts in a submission are listed with their index, up
   assert.equal(some.code, 'task-invalid');
   assert.match(
     some.message,
-    /^rollouts\[1\]\.task\.answer: .*; rollouts\[2\]\.scenario: .*; rollouts\[3\]\.limits\.max_turn: unknown field$/,
+    /^rollouts\[1\]\.task\.answer: .*; rollouts\[2\]\.scenario: .*; rollouts\[3\]\.limits\.max_turn: unknown field; did you mean max_turns\?$/,
   );
   const faults = z.array(z.object({ index: z.int(), path: z.string(), message: z.string() })).parse(some.details?.faults);
   assert.deepEqual(

@@ -11,6 +11,12 @@ export function chooseNearest(word: string, known: readonly string[]): string | 
     : known.find((name) => word.length > 1 && name.startsWith(word));
 }
 
+/** `; did you mean answer?`, or nothing. */
+export function didYouMean(word: string, known: readonly string[]): string {
+  const nearest = chooseNearest(word, known);
+  return nearest === undefined ? '' : `; did you mean ${nearest}?`;
+}
+
 /** The number of edits between two words; swapping two neighbouring letters is one edit. */
 function toDistance(a: string, b: string): number {
   let [before, above]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, column) => column)];
