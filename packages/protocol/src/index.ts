@@ -106,7 +106,6 @@ export {
   shellEnds,
   shellRunReply,
 } from './executor.ts';
-export { type CheckedValue, describeIssues, type FieldFault, toFieldFaults } from './field-fault.ts';
 export {
   type BackendId,
   type BatchId,
@@ -220,7 +219,15 @@ export {
 export { longestWaitSeconds, mostListed, type Route, type RouteReply } from './routes/route.ts';
 export { healthReply, leaveReply, type RouteName, routes, toPath } from './routes/routes.ts';
 export { type Sampling, type SamplingInput, sampling } from './sampling.ts';
-export type { Schema, SchemaIssue, SchemaResult } from './schema.ts';
+export {
+  type CheckedValue,
+  describeIssues,
+  type FieldFault,
+  type Schema,
+  type SchemaIssue,
+  type SchemaResult,
+  toFieldFaults,
+} from './schema.ts';
 export {
   addSegment,
   dropText,
