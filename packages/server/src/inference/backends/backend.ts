@@ -64,6 +64,8 @@ export interface BackendProbe extends ServerFacts {
   readonly routeReason?: string;
   /** The text and ids that differ, or why it was not checked. */
   readonly tokenizerReason?: string;
+  /** Why the mode of its logprobs could not be found out, if it could not. */
+  readonly logprobsReason?: string;
   /** Counts the servers that have answered here, from 1: a restart counts, and so does a join. */
   readonly generation?: number;
   /** The servers that answered here before, oldest first; those that answer in turns if `isSeveral`. */

@@ -34,7 +34,8 @@ export function explainLogprobs(record: Convention): string {
   }
   if (logprobsMode !== 'unknown') return 'as given when it joined';
   if (dialect === 'sglang') return 'SGLang scales them by temperature, unless it was started with SGLANG_RETURN_ORIGINAL_LOGPROB';
-  return 'it was not possible to find out yet: the policy was paused, or the server did not answer. It is asked again; or give logprobs_mode when the backend joins';
+  const why = probe?.logprobsReason ?? 'its server has not answered yet';
+  return `it is not known yet: ${why}. It is asked again; or give logprobs_mode when the backend joins`;
 }
 
 /** Why this backend's logprobs are not those of the distribution that was sampled from; undefined if they are. */

@@ -2,7 +2,7 @@
 // its engine and version, its model, its context length, which start of it answers, which token route it has, what its logprobs are of, and
 // whether its tokenizer is the service's. At most one token is sampled, and none while the policy is paused.
 
-import { type Dialect, definedOf, type LogprobsMode, RolloutError } from '@millrace/protocol';
+import { type Dialect, definedOf, type LogprobsMode, messageOf, RolloutError } from '@millrace/protocol';
 import { Agent } from 'undici';
 import { z } from 'zod';
 import type { BackendProbe } from '../backends/backend.ts';
@@ -95,10 +95,12 @@ async function probeOnce(server: AskedServer, options: ServerProbeOptions): Prom
       ]);
       return { ...facts, ...route, ...tokenizer, ...definedOf({ instance, logprobsMode }) };
     });
-    const isOpen = server.dialect.startsWith('vllm') && found.logprobsMode === undefined && !options.isPaused;
+    const isOpen = server.dialect.startsWith('vllm') && found.logprobsMode === undefined;
     const sample = (signal: AbortSignal) => sampleOne(found, openAsk(server, { signal, dispatcher: agent }));
     // A busy server may take longer: the mode stays unknown, which the view says, and it is asked again.
-    const seen = isOpen ? await within({ ...options, timeoutMs: sampleTimeoutMs }, sample).catch(() => ({})) : {};
+    const ask = () =>
+      within({ ...options, timeoutMs: sampleTimeoutMs }, sample).catch((error) => ({ logprobsReason: messageOf(error).slice(0, 300) }));
+    const seen = !isOpen ? {} : options.isPaused ? { logprobsReason: 'the policy was paused when it was asked' } : await ask();
     return { ...seen, ...found, atMs: options.clock.now() };
   } finally {
     await agent.destroy();
@@ -212,10 +214,11 @@ const completion = z.looseObject({
 });
 
 /** With top_k 1, the processed logprob of the only token left is 0, and the raw one is not. */
-async function sampleOne({ model }: Facts, ask: Ask): Promise<Pick<BackendProbe, 'logprobsMode' | 'fingerprint'>> {
+async function sampleOne({ model }: Facts, ask: Ask): Promise<Pick<BackendProbe, 'logprobsMode' | 'logprobsReason' | 'fingerprint'>> {
   const body = { model, request_id: logprobsProbeId, prompt: [1], max_tokens: 1, temperature: 1, top_k: 1, logprobs: 1 };
-  const reply = parseAnswer(completion, await ask('POST', completionsRoute.path, body));
-  if (!reply) return {};
+  const answer = await ask('POST', completionsRoute.path, body);
+  const reply = parseAnswer(completion, answer);
+  if (!reply) return { logprobsReason: `POST ${completionsRoute.path} answered ${answer.status}: ${answer.text.slice(0, 200)}` };
   const [logprob] = reply.choices[0].logprobs.token_logprobs;
   const logprobsMode = logprob === 0 ? 'processed' : 'raw';
   return { logprobsMode, ...definedOf({ fingerprint: reply.system_fingerprint ?? undefined }) };

@@ -19,7 +19,7 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
   const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
   const route = { probe: null, generation: 1, route: '/inference/v1/generate', route_reason: null, note: null };
   const logprobs_reason =
-    'it was not possible to find out yet: the policy was paused, or the server did not answer. It is asked again; or give logprobs_mode when the backend joins';
+    'it is not known yet: its server has not answered yet. It is asked again; or give logprobs_mode when the backend joins';
   const view = {
     ...known,
     logprobs_reason,

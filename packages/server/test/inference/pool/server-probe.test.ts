@@ -18,7 +18,7 @@ const options = { clock: systemClock, signal: new AbortController().signal };
 test('a vLLM says its version, model and context length, and a paused one samples nothing', async () => {
   await using fake = await openFakeBackend({ policy, tokens, model: 'm', maxModelLen: 2048, startedAt: 12.5 });
   const { atMs, ...found } = await probeServer({ url: fake.url, dialect: 'vllm' }, { ...options, tokenizer: qwen3, isPaused: true });
-  const which = { instance: '12.5', root: '/models/m' };
+  const which = { instance: '12.5', root: '/models/m', logprobsReason: 'the policy was paused when it was asked' };
   assert.deepEqual(found, { engine: 'vllm', version: '0.32.0', model: 'm', contextTokens: 2048, ranks: 1, tokenizer: 'same', ...which });
   assert.ok(atMs);
   assert.equal(fake.generations, 0);
@@ -95,10 +95,11 @@ test('of any other vLLM, one token with top_k 1 shows whether its logprobs are p
     await using server = await openReplies({ 'GET /health': {}, 'POST /inference/v1/generate': {}, 'POST /v1/completions': reply });
     assert.equal((await probeServer({ url: server.url, dialect: 'vllm' }, options)).logprobsMode, mode);
     const paused = await probeServer({ url: server.url, dialect: 'vllm' }, { ...options, isPaused: true });
-    assert.equal(paused.logprobsMode, undefined);
+    assert.deepEqual([paused.logprobsMode, paused.logprobsReason], [undefined, 'the policy was paused when it was asked']);
   }
   await using silent = await openReplies({ 'GET /health': {}, 'POST /inference/v1/generate': {}, 'POST /v1/completions': {} });
-  assert.equal((await probeServer({ url: silent.url, dialect: 'vllm' }, options)).logprobsMode, undefined);
+  const unread = await probeServer({ url: silent.url, dialect: 'vllm' }, options);
+  assert.deepEqual([unread.logprobsMode, unread.logprobsReason], [undefined, 'POST /v1/completions answered 200: {}']);
 });
 
 test('a server that is not there, lacks the token route, wants another key or serves another model does not pass', async () => {
