@@ -44,13 +44,13 @@ export async function findAll<T extends { readonly id: string }>(ids: readonly s
   return [...found.values()];
 }
 
-interface IdPlace {
+interface SearchedPlace {
   readonly what: string;
   /** Follows the sentence that nothing was found. */
   readonly where: string;
 }
 
-export function chooseOnly<T extends { readonly id: string }>(found: readonly T[], id: string, { what, where }: IdPlace): T {
+export function chooseOnly<T extends { readonly id: string }>(found: readonly T[], id: string, { what, where }: SearchedPlace): T {
   const [only, ...others] = found;
   if (only === undefined) throw new RolloutError('not-found', `no ${what} is called ${id} or begins with it ${where}`);
   if (others.length === 0) return only;
