@@ -171,7 +171,7 @@ const dialectsOf: Readonly<Record<string, readonly Dialect[]>> = {
  * Throws with the right dialect in `details` if the server is of another kind: it would fail all other questions for reasons that mislead.
  * The dialects prorl and chat are spoken by any.
  */
-export async function checkEngine(server: Server, options: Pick<ServerProbeOptions, 'clock' | 'signal'>): Promise<void> {
+export async function checkEngine(server: AskedServer, options: Pick<ServerProbeOptions, 'clock' | 'signal'>): Promise<void> {
   const dispatcher = new Agent();
   try {
     const cards = await within({ ...options, timeoutMs: joinTimeoutMs }, (signal) =>
