@@ -44,7 +44,7 @@ test("a backend whose tokenizer is not the workers' is broken as soon as it join
   await using fake = await openFakeBackend({ policy: () => ({ text: '' }) }); // with the tokenizer of Qwen3
   const url = await bed.serve('--tokenizer', bed.model, '--workers', '1').url();
   const { code, out } = await millrace(['backend', 'add', fake.url, '--url', url], openIo());
-  assert.equal(code, 0);
+  assert.equal(code, 1);
   assert.match(out, / broken .*\n.*its tokenizer is not the service's: it encodes "<\|im_start\|>user/);
   assert.match(out, /^ {2}tokenizer +not the service's \(.* as \[151644, 872, .* and the service as \[/m);
 });
