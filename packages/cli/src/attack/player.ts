@@ -29,6 +29,7 @@ export class Player implements AsyncDisposable {
   async attack(order: AttackOrder, signal: AbortSignal): Promise<PlayerReport> {
     this.#child ??= this.#start();
     const child = await this.#child;
+    signal.throwIfAborted();
     const over = new AbortController();
     const both = AbortSignal.any([signal, over.signal]);
     try {

@@ -6,10 +6,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { probeBubblewrap } from '@millrace/server';
+import { probeBubblewrap, readConfig } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import { hackers } from '../../src/attack/hackers/catalogue.ts';
 import { hackerKinds } from '../../src/attack/hackers/hacker.ts';
+import { Player } from '../../src/attack/player.ts';
+import { playerOrder } from '../../src/attack/wire.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
 const probe = await probeBubblewrap();
@@ -121,3 +123,12 @@ function isRunning(mark: string): boolean {
     }
   });
 }
+
+test('an attack whose player starts only after the interrupt is not begun', { skip, timeout: 100_000 }, async () => {
+  await using folder = await makeTempFolder('at');
+  const config = readConfig(undefined, { data: join(folder.path, 'data'), run: join(folder.path, 'run') });
+  await using player = new Player({ config, folder: folder.path });
+  const order = playerOrder.parse({ kind: 'attack', key: 'a', scenario: 'shell', task: {}, limits: {}, hacker: 'give-up' });
+  assert.ok(order.kind === 'attack');
+  await assert.rejects(player.attack(order, AbortSignal.abort(new Error('interrupted'))), /interrupted/);
+});
