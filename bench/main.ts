@@ -30,6 +30,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   'service-cost': async () => (await import('./turns/service-cost.ts')).runServiceCostBench(),
   identity: async () => (await import('./identity/identity.ts')).runIdentityBench(),
   routing: async () => (await import('./routing/routing.ts')).runRoutingBench(),
+  kv: async () => (await import('./kv/kv.ts')).runKvBench(),
   batches: async () => (await import('./batches/batches.ts')).runBatchesBench(),
   delivery: async () => (await import('./batches/delivery.ts')).runDeliveryBench(),
   'code-grading': async () => (await import('./graders/code-grading.ts')).runCodeGradingBench(),
