@@ -60,6 +60,8 @@ export interface FakeBackendOptions {
   readonly withoutGenerate?: 404 | 403;
   /** How many data-parallel ranks its metrics show. */
   readonly ranks?: number;
+  /** How many tokens the KV cache of each rank holds, by its metrics; they do not say it by default. */
+  readonly cacheTokens?: number;
   /** Whether it returns the experts of each token. */
   readonly routedExperts?: boolean;
   /** Whether it returns sampling masks: vLLM with every reply, SGLang on demand. */
@@ -217,7 +219,7 @@ export class FakeBackend implements AsyncDisposable {
   }
 
   #writeInfo(route: string, response: ServerResponse): boolean {
-    const { engine, model = 'fake', maxModelLen = 131_072, vocabularySize = 151_936, ranks = 1, version } = this.#options;
+    const { engine, model = 'fake', maxModelLen = 131_072, vocabularySize = 151_936, ranks = 1, cacheTokens, version } = this.#options;
     const [running, sampled, ended] = [this.inFlight, this.#calls.sampledTokens, this.generations - this.inFlight];
     const isLlama = engine === 'llamacpp';
     if (route === 'GET /health' && isLlama) writeJson(response, 200, { status: 'ok' });
@@ -230,7 +232,7 @@ export class FakeBackend implements AsyncDisposable {
     else if ((route === 'GET /metrics' || route === 'GET /metrics/') && !isLlama)
       response
         .writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
-        .end(toVllmMetrics(model, { running, sampled, ended, ranks, startedAt: this.#startedAt }));
+        .end(toVllmMetrics(model, { running, sampled, ended, ranks, cacheTokens, startedAt: this.#startedAt }));
     else return false;
     return true;
   }

@@ -57,6 +57,8 @@ export interface ServerFacts {
 export interface BackendProbe extends ServerFacts {
   /** How many data-parallel ranks it has, each with its own cache. */
   readonly ranks?: number;
+  /** How many tokens the KV cache of a rank holds; absent if the server does not say, or has slots instead of one cache. */
+  readonly cacheTokens?: number;
   /** When the server was last asked. */
   readonly atMs?: number;
   /** The route that its calls use, if it is not the first choice of the dialect, and why. */

@@ -128,14 +128,17 @@ const card = z.looseObject({
 });
 const models = z.looseObject({ data: z.array(card) });
 const versionReply = z.looseObject({ version: z.string() });
-const sglangInfo = versionReply.extend({ dp_size: z.int().positive().optional().catch(undefined) });
+const sglangInfo = versionReply.extend({
+  dp_size: z.int().positive().optional().catch(undefined),
+  max_total_num_tokens: z.int().positive().optional().catch(undefined),
+});
 const props = z.looseObject({
   build_info: z.string().optional(),
   model_path: z.string().optional(),
   default_generation_settings: z.looseObject({ n_ctx: z.int().positive().optional() }).optional(),
 });
 
-type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'root' | 'contextTokens' | 'fingerprint' | 'ranks'>;
+type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'root' | 'contextTokens' | 'fingerprint' | 'ranks' | 'cacheTokens'>;
 
 /** Whatever the server reports; a route that it does not have leaves its facts out. */
 async function readFacts({ dialect, model }: AskedServer, ask: Ask): Promise<Facts> {
@@ -155,10 +158,10 @@ async function readFacts({ dialect, model }: AskedServer, ask: Ask): Promise<Fac
   }
   if (dialect === 'sglang') {
     const info = await read('/server_info', sglangInfo);
-    return definedOf({ ...common, version: info?.version, ranks: info?.dp_size });
+    return definedOf({ ...common, version: info?.version, ranks: info?.dp_size, cacheTokens: info?.max_total_num_tokens });
   }
   const info = await read('/version', versionReply);
-  return definedOf({ ...common, version: info?.version, ranks: await countEngines(ask) });
+  return definedOf({ ...common, version: info?.version, ...(await readEngines(ask)) });
 }
 
 const dialectsOf: Readonly<Record<string, readonly Dialect[]>> = {
@@ -187,11 +190,22 @@ export async function checkEngine(server: AskedServer, options: Pick<ServerProbe
   }
 }
 
-/** vLLM reports its data-parallel ranks only as the engines of its metrics. */
-async function countEngines(ask: Ask): Promise<number | undefined> {
+/** vLLM reports its data-parallel ranks, and how much each of them caches, only in its metrics. */
+async function readEngines(ask: Ask): Promise<Pick<Facts, 'ranks' | 'cacheTokens'>> {
   const { status, text } = await ask('GET', '/metrics').catch(() => ({ status: 0, text: '' })); // too long, or closed to us
+  if (status !== 200) return {};
   const engines = new Set(Array.from(text.matchAll(/^vllm:num_requests_running\{[^}]*engine="(\d+)"/gm), ([, engine]) => engine));
-  return status === 200 && engines.size > 0 ? engines.size : undefined;
+  const sizes = Array.from(text.matchAll(/^vllm:cache_config_info\{([^}]*)\}/gm), ([, labels = '']) => readCacheTokens(labels));
+  const cacheTokens = Math.min(...sizes.filter((size) => size !== undefined));
+  return { ...(engines.size > 0 ? { ranks: engines.size } : {}), ...(Number.isFinite(cacheTokens) ? { cacheTokens } : {}) };
+}
+
+/** Versions that do not say it themselves have blocks; a cache that is not used for prefixes holds none. */
+function readCacheTokens(labels: string): number | undefined {
+  const read = (name: string) => new RegExp(`(?:^|,)${name}="([^"]*)"`).exec(labels)?.[1];
+  if (read('enable_prefix_caching') === 'False') return undefined;
+  const tokens = Number(read('kv_cache_size_tokens') ?? 'None') || Number(read('num_gpu_blocks')) * Number(read('block_size'));
+  return Number.isSafeInteger(tokens) && tokens > 0 ? tokens : undefined;
 }
 
 const vllmConfig = z.looseObject({ vllm_config: z.looseObject({ model_config: z.looseObject({ logprobs_mode: z.string() }) }) });

@@ -126,6 +126,35 @@ test('data-parallel ranks are learned: from the metrics of vLLM, from the server
   assert.equal((await probeServer({ url: server.url, dialect: 'sglang' }, options)).ranks, 8);
 });
 
+test('what a KV cache holds is learned: from the metrics of vLLM, from the server info of SGLang', async () => {
+  await using fake = await openFakeBackend({ policy, tokens, ranks: 2, cacheTokens: 518_272 });
+  assert.equal((await probeServer({ url: fake.url, dialect: 'vllm' }, options)).cacheTokens, 518_272);
+  await using server = await openReplies({
+    'GET /health': {},
+    'GET /v1/models': { data: [{ id: 'm', owned_by: 'sglang', max_model_len: 4096 }] },
+    'GET /server_info': { version: '0.5.23', max_total_num_tokens: 100_000 },
+    'POST /generate': {},
+  });
+  assert.equal((await probeServer({ url: server.url, dialect: 'sglang' }, options)).cacheTokens, 100_000);
+});
+
+test('a vLLM that names only its blocks has as many tokens as they hold; one without a prefix cache, or with other names, says nothing', async () => {
+  const probe = async (metrics: string) => {
+    await using server = await openServer((request, response) => {
+      const isMetrics = request.url === '/metrics';
+      response
+        .writeHead(isMetrics || request.url === '/health' ? 200 : request.method === 'POST' ? 400 : 404)
+        .end(isMetrics ? metrics : '');
+    });
+    return (await probeServer({ url: server.url, dialect: 'vllm' }, options)).cacheTokens;
+  };
+  const blocks = 'block_size="16",kv_cache_size_tokens="None",num_gpu_blocks="1000",num_gpu_blocks_override="7"';
+  assert.equal(await probe(`vllm:cache_config_info{${blocks}} 1.0\n`), 16_000);
+  assert.equal(await probe(`vllm:cache_config_info{${blocks},enable_prefix_caching="False"} 1.0\n`), undefined);
+  assert.equal(await probe('vllm:cache_config_info{block_size="None",num_gpu_blocks="None"} 1.0\n'), undefined);
+  assert.equal(await probe('vllm:kv_config{tokens="16"} 1.0\n'), undefined);
+});
+
 /** Answers 404 to everything else. */
 function openReplies(replies: Readonly<Record<string, unknown>>) {
   return openServer((request, response) => {

@@ -138,7 +138,7 @@ export function toVllmModels(model: string, maxModelLen: number): Json {
 
 export function toVllmMetrics(
   model: string,
-  counts: { running: number; sampled: number; ended: number; ranks: number; startedAt: number },
+  counts: { running: number; sampled: number; ended: number; ranks: number; cacheTokens: number | undefined; startedAt: number },
 ): string {
   const rows = [
     ['gauge', 'num_requests_running', counts.running],
@@ -148,13 +148,16 @@ export function toVllmMetrics(
     ['counter', 'request_success_total', counts.ended],
   ];
   const engines = Array.from({ length: counts.ranks }, (_, engine) => engine);
+  const cache = (engine: number) =>
+    `vllm:cache_config_info{block_size="16",engine="${engine}",kv_cache_size_tokens="${counts.cacheTokens}",num_gpu_blocks="1"} 1.0\n`;
+  const caches = counts.cacheTokens === undefined ? '' : `# TYPE vllm:cache_config_info gauge\n${engines.map(cache).join('')}`;
   const start = `# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds ${counts.startedAt}\n`;
   return rows
     .map(([kind, name, value]) => {
       const values = engines.map((engine) => `vllm:${name}{engine="${engine}",model_name="${model}"} ${value}\n`);
       return `# TYPE vllm:${name} ${kind}\n${values.join('')}`;
     })
-    .concat(start)
+    .concat(caches, start)
     .join('');
 }
 
