@@ -29,6 +29,12 @@ export const inferenceConfig = z.strictObject({
     .describe(
       'Whether later turns of a rollout have a higher priority, so that long rollouts end sooner. Needs vLLM with `--scheduling-policy priority`, or SGLang with `--enable-priority-scheduling`; other servers ignore it.',
     ),
+  holdForCache: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether rollouts wait at a turn boundary while their contexts do not fit into the KV cache of their backend, instead of evicting those of others. Needs vLLM or SGLang, which report how much they hold; other servers are used as without it.',
+    ),
   spillTurns: z
     .int()
     .min(1)

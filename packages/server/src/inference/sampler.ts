@@ -4,7 +4,8 @@
 //   sample ── waits while the policy is paused, ends a rollout that is too stale
 //     │  ▲
 //     ▼  │ a failed call, up to `attempts` times; a call that was cut, any number of times
-//   place ──── keeps, moves or waits for a backend, then passes the policy gate         pool, gate
+//   place ──── keeps, moves or waits for a backend and for room in its KV cache,
+//     │        then passes the policy gate                                             pool, cache, gate
 //     │
 //     ▼
 //   call ───── one request; a cut keeps the tokens that arrived                         backend
@@ -98,8 +99,11 @@ export class Sampler implements Disposable {
   #lease: BackendLease | undefined;
   /** The flushes of the caches that the last call knew of. */
   #flushes: number | undefined;
+  /** Older rollouts go first where turns wait for a cache. */
+  readonly #startedMs: number;
 
   constructor(options: SamplerOptions) {
+    this.#startedMs = (options.clock ?? systemClock).monotonic();
     this.ledger = options.ledger;
     this.#options = options;
   }
@@ -163,9 +167,12 @@ export class Sampler implements Disposable {
     const { gate } = this.#options;
     for (let reason: MoveReason | undefined = hasFailed ? 'failed' : undefined; ; ) {
       const lease = await this.#takeLease(reason ?? this.#findMoveReason(), signal);
+      const room = lease.admit({ tokens: this.ledger.length, rank: this.#startedMs }, signal);
+      if (room) await this.#uncharged(() => room);
       await this.#waitForPolicy(signal);
       const pass = gate?.enter();
       const isFlushed = this.#noteFlushes(pass);
+      if (isFlushed) lease.noteFlush();
       // During the waits the backend may have left, and the gate may have closed again.
       const { backend } = lease;
       if (backend && !isFlushed && (pass || !gate)) return { lease, backend, pass };

@@ -1,10 +1,13 @@
 // A rollout's lease on a backend, from its first turn to its last or until it moves, and the calls made under it. Each call
 // reports its end once; the lease, the traffic counts and the health monitor all learn of it there.
 
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { BackendId, RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 import type { Backend, BackendRecord, Generation } from '../backends/backend.ts';
+import type { CacheCall } from '../cache/cache-admission.ts';
+import type { CacheGate } from '../cache/cache-gate.ts';
+import type { CacheGates } from '../cache/cache-gates.ts';
 import type { IdentityWatch } from '../identity/identity-watch.ts';
 import { type HealthMonitor, judgeFailure, type Outcome } from './health.ts';
 import type { PlacedRollout } from './placements.ts';
@@ -37,6 +40,8 @@ export interface LeaseDeps {
   readonly clock: Clock;
   readonly traffic: Traffic;
   readonly health: HealthMonitor | undefined;
+  /** Where turns wait for room in a KV cache; absent if they do not. */
+  readonly caches?: CacheGates | undefined;
   onEnd(lease: BackendLease): void;
 }
 
@@ -52,6 +57,9 @@ export class BackendLease implements Disposable {
   busyCalls = 0;
   readonly #deps: LeaseDeps;
   readonly #rank: number | undefined;
+  readonly #cache: CacheGate | undefined;
+  /** Its name in the account of the cache: a rollout may have a lease on each of two backends for a moment. */
+  readonly #cacheId = randomUUID();
   #server: number | undefined;
   #isOpen = true;
 
@@ -62,6 +70,7 @@ export class BackendLease implements Disposable {
     this.#deps = deps;
     this.#rank = chooseRank(entry, rollout?.id ?? '');
     if (this.#rank !== undefined) entry.ranks[this.#rank] = (entry.ranks[this.#rank] ?? 0) + 1;
+    this.#cache = deps.caches?.find(entry.record, this.#rank);
     this.#server = entry.watch?.servers;
     entry.leases += 1;
   }
@@ -85,7 +94,23 @@ export class BackendLease implements Disposable {
   noteServer(): boolean {
     const before = this.#server;
     this.#server = this.entry.watch?.servers;
+    if (before !== this.#server) this.noteFlush();
     return before !== this.#server;
+  }
+
+  /** The cache of its backend is empty. */
+  noteFlush(): void {
+    this.#cache?.flush();
+  }
+
+  /** Waits for room in the KV cache of its backend; undefined if turns do not wait for it. */
+  admit(turn: { readonly tokens: number; readonly rank: number }, signal: AbortSignal): Promise<void> | undefined {
+    return this.#cache?.enter({ ...turn, id: this.#cacheId }, signal);
+  }
+
+  /** The room stays the rollout's, for its next turn. */
+  noteTurn(call: Omit<CacheCall, 'id'>): void {
+    this.#cache?.endCall({ ...call, id: this.#cacheId });
   }
 
   /** How a call under this lease ended. */
@@ -103,6 +128,7 @@ export class BackendLease implements Disposable {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.entry.leases -= 1;
+    this.#cache?.leave(this.#cacheId);
     if (this.#rank !== undefined) this.entry.ranks[this.#rank] = (this.entry.ranks[this.#rank] ?? 1) - 1;
     this.#deps.onEnd(this);
   }
@@ -129,6 +155,7 @@ export class BackendCall {
   readonly #deps: LeaseDeps;
   readonly #startedAt: number;
   #counted = 0;
+  #firstTokenMs: number | undefined;
   #isOpen = true;
 
   constructor(lease: BackendLease, deps: LeaseDeps) {
@@ -142,6 +169,7 @@ export class BackendCall {
   /** How many tokens have arrived so far. */
   progress(sampledTokens: number): void {
     if (!this.#isOpen || sampledTokens <= this.#counted) return;
+    this.#firstTokenMs ??= this.#deps.clock.monotonic() - this.#startedAt;
     this.#deps.traffic.countTokens(this.#lease.id, sampledTokens - this.#counted);
     this.#counted = sampledTokens;
   }
@@ -151,9 +179,15 @@ export class BackendCall {
     const { clock, traffic, health } = this.#deps;
     const { id, entry } = this.#lease;
     if (report.kind === 'answered') {
-      this.progress(report.generation.tokenIds.length);
+      const { promptTokens, generation } = report;
+      this.progress(generation.tokenIds.length);
+      const tokens = promptTokens + generation.tokenIds.length;
+      this.#lease.noteTurn({ tokens, cachedTokens: generation.cachedTokens, firstTokenMs: this.#firstTokenMs });
       traffic.countAnswer(id, { ...report, ms: clock.monotonic() - this.#startedAt });
-    } else if (report.kind === 'failed') traffic.countError(id, report.error);
+    } else {
+      this.#lease.noteTurn({});
+      if (report.kind === 'failed') traffic.countError(id, report.error);
+    }
     this.#isOpen = false;
     entry.calls -= 1;
     if (report.kind === 'stopped') return;

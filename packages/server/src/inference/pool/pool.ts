@@ -8,6 +8,7 @@ import type { Log } from '../../base/log.ts';
 import type { Pace } from '../../base/pace.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { Backend, BackendRecord } from '../backends/backend.ts';
+import { CacheGates } from '../cache/cache-gates.ts';
 import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import { type EntryDeps, type OpenEntry, openEntry, openPlainEntry } from './open-entry.ts';
@@ -39,6 +40,8 @@ export interface PoolOptions {
   readonly breakAfter?: number;
   /** Whether later turns have a higher priority. */
   readonly prioritizeLong?: boolean;
+  /** Whether turns wait for room in the KV cache of their backend. */
+  readonly holdForCache?: boolean;
   /** The host name of this machine: what it cannot reach is broken for it alone, unless other machines agree. */
   readonly machine?: string;
   /** Compared with the tokenizer of a server that recovers. */
@@ -82,6 +85,7 @@ export class BackendPool implements AsyncDisposable {
   readonly #open: (record: BackendRecord) => OpenEntry;
   readonly #health: HealthMonitor | undefined;
   readonly #sessions: SessionFinisher;
+  readonly #caches: CacheGates | undefined;
   readonly #closed = new AbortController();
   #gate: ProbeGate | undefined;
   #isCutOff = false;
@@ -94,6 +98,7 @@ export class BackendPool implements AsyncDisposable {
     this.#open = (record) => (open ? openPlainEntry(record, open) : openEntry(record, this.#entryDeps()));
     this.#health = options.placements && this.#openHealth(options.placements);
     this.#sessions = new SessionFinisher(this.#agent, this.#clock);
+    this.#caches = options.holdForCache ? new CacheGates(this.#clock) : undefined;
   }
 
   /** Whether calls of later turns have a higher priority. */
@@ -133,6 +138,7 @@ export class BackendPool implements AsyncDisposable {
     }
     this.#isCutOff = all.some(isUp) && !records.some(isUp);
     this.#health?.update(records);
+    this.#caches?.update(records);
     if (records.some(isUp)) {
       this.#someUp.resolve();
       this.#someUp = Promise.withResolvers();
@@ -183,6 +189,11 @@ export class BackendPool implements AsyncDisposable {
   /** Calls of this worker in flight on each backend. */
   calls(): Record<string, number> {
     return Object.fromEntries(Array.from(this.#entries.values(), ({ id, calls }) => [id, calls]));
+  }
+
+  /** Rollouts of this worker that wait for room in the KV cache of each backend. */
+  heldForCache(): Record<string, number> {
+    return this.#caches?.held() ?? {};
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -242,7 +253,8 @@ export class BackendPool implements AsyncDisposable {
 
   #openLease(entry: PoolEntry, { rollout, left = [] }: Omit<Applicant, 'signal'>): BackendLease {
     const onEnd = (lease: BackendLease) => this.#finishSession(lease);
-    return new BackendLease({ entry, rollout, left }, { clock: this.#clock, traffic: this.traffic, health: this.#health, onEnd });
+    const deps = { clock: this.#clock, traffic: this.traffic, health: this.#health, caches: this.#caches, onEnd };
+    return new BackendLease({ entry, rollout, left }, deps);
   }
 
   #finishSession({ entry: { hasLeft, record }, rollout }: BackendLease): void {

@@ -1,0 +1,150 @@
+// Turns wait for room in the KV cache of their backend, uncharged, and give it back however they end.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { backendId, sampling } from '@millrace/protocol';
+import { FakeBackend, type FakeBackendOptions, openFakeTokens } from '@millrace/testkit';
+import type { Uncharged } from '../../src/base/deadline.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { Pace } from '../../src/base/pace.ts';
+import type { BackendRecord } from '../../src/inference/backends/backend.ts';
+import { BackendPool } from '../../src/inference/pool/pool.ts';
+import { Sampler } from '../../src/inference/sampler.ts';
+import { Ledger } from '../../src/trajectory/ledger.ts';
+
+const tokens = await openFakeTokens();
+const never = new AbortController().signal;
+const promptIds = tokens.encode('<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n');
+/** One context fits, and two do not. */
+const cacheTokens = promptIds.length + 1;
+
+/** Its answers wait until they are let go. */
+async function openHeldFake(options: Partial<FakeBackendOptions> = {}) {
+  const fake = new FakeBackend({ policy: ({ turn }) => ({ text: `turn ${turn}` }), devMode: true, ...options }, tokens);
+  await fake.listen();
+  await fetch(`${fake.url}/pause?mode=keep`, { method: 'POST' });
+  const answer = () => fetch(`${fake.url}/resume`, { method: 'POST' });
+  return { fake, answer, [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose]() };
+}
+
+function openPool(...records: readonly Partial<BackendRecord>[]) {
+  const pool = new BackendPool({ log: silentLog, pace: new Pace(), holdForCache: true });
+  const all = records.map((record, index) => toRecord(index, record));
+  pool.update(all);
+  return { pool, all, [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose]() };
+}
+
+function toRecord(index: number, record: Partial<BackendRecord>): BackendRecord {
+  const id = backendId.parse('ab'[index]);
+  return { id, url: '', dialect: 'vllm', policyVersion: 0, state: 'up', probe: { cacheTokens }, ...record };
+}
+
+function begin(pool: BackendPool, uncharged?: Uncharged): Sampler {
+  const ledger = new Ledger();
+  ledger.appendPrompt({ tokenIds: promptIds, text: '', messages: [] });
+  return new Sampler({ ledger, pool, sessionId: 'rollout', delayMs: 1, ...(uncharged ? { uncharged } : {}) });
+}
+
+function sample(sampler: Sampler, signal: AbortSignal = never) {
+  return sampler.sample({ sampling: sampling.parse({}), maxTokens: 50, stopTokenIds: [tokens.endOfTurnId], signal });
+}
+
+/** The way from a sampler to the gate takes a few turns of the event loop and no time. */
+async function waitForHeld(pool: BackendPool, count: number): Promise<void> {
+  while (Object.values(pool.heldForCache()).reduce((sum, held) => sum + held, 0) < count) await setImmediate();
+}
+
+test('a turn that does not fit waits while another samples, and its wait is not charged', async () => {
+  await using server = await openHeldFake();
+  await using opened = openPool({ url: server.fake.url });
+  const { pool } = opened;
+  using first = begin(pool);
+  const requested = once(server.fake.events, 'request');
+  const sampled = sample(first);
+  await requested;
+  let uncharged = 0;
+  using second = begin(pool, async (wait) => {
+    uncharged += 1;
+    return await wait();
+  });
+  const later = sample(second);
+  await waitForHeld(pool, 1);
+  assert.equal(server.fake.generations, 1);
+  await server.answer();
+  assert.equal((await sampled).finishReason, 'stop');
+  assert.equal((await later).finishReason, 'stop');
+  assert.ok(uncharged >= 1);
+  assert.deepEqual(pool.heldForCache(), { a: 0 });
+});
+
+test('a rollout that is cancelled while it waits leaves its place to the next', async () => {
+  await using server = await openHeldFake();
+  await using opened = openPool({ url: server.fake.url });
+  const { pool } = opened;
+  using first = begin(pool);
+  const requested = once(server.fake.events, 'request');
+  const sampled = sample(first);
+  await requested;
+  const cancel = new AbortController();
+  using second = begin(pool);
+  const cancelled = sample(second, cancel.signal);
+  using third = begin(pool);
+  const waiting = sample(third);
+  await waitForHeld(pool, 2);
+  cancel.abort(new Error('cancelled'));
+  await assert.rejects(cancelled, /cancelled/);
+  assert.deepEqual(pool.heldForCache(), { a: 1 });
+  await server.answer();
+  await Promise.all([sampled, waiting]);
+});
+
+test('rollouts that wait for a backend that breaks or leaves go to another', async () => {
+  for (const change of ['break', 'leave'] as const) {
+    await using slow = await openHeldFake();
+    await using other = await openHeldFake();
+    await other.answer();
+    await using opened = openPool({ url: slow.fake.url }, { url: other.fake.url, state: 'draining' });
+    const { pool, all } = opened;
+    using first = begin(pool);
+    const requested = once(slow.fake.events, 'request');
+    const sampled = sample(first);
+    await requested;
+    using second = begin(pool);
+    const moved = sample(second);
+    await waitForHeld(pool, 1);
+    const [a, b] = all.map((record) => ({ ...record, state: 'up' as const }));
+    if (!a || !b) throw new Error('there are two');
+    const health = { brokenAtMs: 1, error: 'broken', errorAtMs: 1 };
+    pool.update(change === 'break' ? [{ ...a, health }, b] : [b]);
+    assert.equal((await moved).backend, 'b', change);
+    await slow.answer();
+    await sampled;
+  }
+});
+
+test('a server that does not say what its cache holds is used as without admission', async () => {
+  await using server = await openHeldFake();
+  await using opened = openPool({ url: server.fake.url, probe: {} });
+  const samplers = Array.from({ length: 20 }, () => begin(opened.pool));
+  const sampled = samplers.map((sampler) => sample(sampler));
+  while (server.fake.generations < samplers.length) await once(server.fake.events, 'request');
+  await server.answer();
+  await Promise.all(sampled);
+  for (const sampler of samplers) sampler[Symbol.dispose]();
+});
+
+test('each data-parallel rank has its own cache', async () => {
+  await using server = await openHeldFake({ ranks: 2 });
+  await using opened = openPool({ url: server.fake.url, probe: { cacheTokens, ranks: 2 } });
+  using first = begin(opened.pool);
+  using second = begin(opened.pool);
+  using third = begin(opened.pool);
+  const sampled = [first, second, third].map((sampler) => sample(sampler));
+  await waitForHeld(opened.pool, 1);
+  while (server.fake.generations < 2) await once(server.fake.events, 'request');
+  assert.equal(server.fake.generations, 2);
+  await server.answer();
+  await Promise.all(sampled);
+});
