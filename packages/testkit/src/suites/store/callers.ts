@@ -47,6 +47,7 @@ export function defineCallerTests(openBed: OpenBed): void {
     assert.deepEqual(await other.get(makeId('a')), {
       id: 'a',
       submission: { ...rollout.submission, date: new Date(bed.clock.now()).toISOString() },
+      digest: rollout.digest,
       group: 'g',
       state: 'queued',
       attempt: 0,
