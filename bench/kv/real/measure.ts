@@ -1,0 +1,184 @@
+// Measures admission by KV cache on a real engine: agents with long contexts through a Millrace service, with and without it. Needs a running
+// vLLM whose weights may be dummies, and only Node's own modules, so that it runs on a node without network:
+//   node measure.ts --millrace MILLRACE --engine URL[,URL] --model FOLDER --out FILE RUN…
+// A run is `long-48`, `young-160` or `slow-48` (tools of 8 s), for so many agents; `long-48+hold` is with admission. Each run adds a line to FILE.
+
+import { spawn } from 'node:child_process';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    millrace: { type: 'string', default: 'millrace' },
+    engine: { type: 'string', default: 'http://127.0.0.1:8300' },
+    model: { type: 'string', default: 'model' },
+    out: { type: 'string', default: 'kv.jsonl' },
+    port: { type: 'string', default: '8410' },
+    /** The token that ends a turn. */
+    end: { type: 'string', default: '2' },
+    /** Shorter contexts and windows, to try it out: 0.01 divides them by 100. */
+    scale: { type: 'string', default: '1' },
+  },
+});
+const scale = Number(values.scale);
+const engines = values.engine.split(',');
+
+interface Regime {
+  readonly startTokens: number;
+  readonly observedTokens: number;
+  readonly outputTokens: number;
+  readonly turns: number;
+  /** The first agents are somewhere in their session. */
+  readonly isSpread: boolean;
+  readonly toolMedianS: number;
+  readonly warmS: number;
+  readonly windowS: number;
+}
+
+const long: Regime = {
+  ...{ startTokens: 8000, observedTokens: 1080, outputTokens: 120, turns: 20, isSpread: true },
+  ...{ toolMedianS: 1.5, warmS: 45, windowS: 90 },
+};
+const regimes: Readonly<Record<string, Regime>> = {
+  long,
+  slow: { ...long, toolMedianS: 8 },
+  young: { ...long, startTokens: 2000, observedTokens: 900, outputTokens: 100, turns: 30, isSpread: false, warmS: 0 },
+};
+
+for (const run of positionals) {
+  const line = await measure(run);
+  appendFileSync(values.out, `${JSON.stringify(line)}\n`);
+  console.log(JSON.stringify(line));
+}
+
+async function measure(run: string) {
+  const [name = '', count = '', hold] = run.split(/[-+]/);
+  const regime = regimes[name];
+  const agents = Number(count);
+  if (!regime || !Number.isInteger(agents) || (hold !== undefined && hold !== 'hold')) throw new Error(`there is no run ${run}`);
+  const folder = mkdtempSync(join(tmpdir(), 'kv-'));
+  const log = join(folder, 'turns.jsonl');
+  writeFileSync(log, '');
+  for (const url of engines) await post(`${url}/reset_prefix_cache`);
+  const service = await serve(folder, { agents, isHeld: hold === 'hold' });
+  try {
+    await submit(service.url, { agents, regime, log });
+    await sleep(1000 * regime.warmS * scale);
+    const [before, from] = [await readEngines(), Date.now()];
+    await sleep(1000 * regime.windowS * scale);
+    const [after, until] = [await readEngines(), Date.now()];
+    const rate = (metric: string) => (1000 * (after(metric) - before(metric))) / (until - from);
+    const turns = readFileSync(log, 'utf8')
+      .trim()
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as { at: number; ms: number; seed: number });
+    const seen = turns.filter(({ at }) => at > from && at <= until);
+    const ms = seen.map((turn) => turn.ms).sort((a, b) => a - b);
+    const at = (share: number) => Math.round((ms[Math.floor(share * (ms.length - 1))] ?? 0) / 10) / 100;
+    const lookups = after('vllm:prefix_cache_queries_total') - before('vllm:prefix_cache_queries_total');
+    const hits = after('vllm:prefix_cache_hits_total') - before('vllm:prefix_cache_hits_total');
+    const { rollouts: failed } = (await get(`${service.url}/v1/rollouts?state=failed&limit=100`)) as {
+      readonly rollouts: readonly unknown[];
+    };
+    return {
+      run,
+      engines: engines.length,
+      tokensPerS: Math.round(rate('vllm:generation_tokens_total')),
+      promptTokensPerS: Math.round(rate('vllm:prompt_tokens_total')),
+      hits: Math.round((1000 * hits) / Math.max(1, lookups)) / 1000,
+      preemptions: after('vllm:num_preemptions_total') - before('vllm:num_preemptions_total'),
+      turns: ms.length,
+      /** From the end of a tool to the end of the turn: waiting for room, in the engine's queue, and sampling. */
+      turnS: { p50: at(0.5), p90: at(0.9), p99: at(0.99), longest: at(1) },
+      agents: new Set(seen.map(({ seed }) => seed)).size,
+      seconds: Math.round((until - from) / 1000),
+      failed: failed.length,
+    };
+  } finally {
+    await service.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function serve(folder: string, { agents, isHeld }: { readonly agents: number; readonly isHeld: boolean }) {
+  const config = join(folder, 'config.json');
+  const { port } = values;
+  writeFileSync(
+    config,
+    JSON.stringify({
+      data: join(folder, 'data'),
+      run: join(folder, 'run'),
+      http: { port: Number(port) },
+      model: { tokenizer: values.model },
+      scenarios: [join(import.meta.dirname, 'agents.ts')],
+      workers: 1,
+      pipeline: { runSlots: agents },
+      inference: { holdForCache: isHeld },
+    }),
+  );
+  const child = spawn(values.millrace, ['serve', '--config', config], { stdio: ['ignore', 'inherit', 'inherit'], detached: true });
+  const url = `http://127.0.0.1:${port}`;
+  for (
+    let tries = 0;
+    !(await fetch(`${url}/healthz`).then(
+      ({ ok }) => ok,
+      () => false,
+    ));
+    tries += 1
+  ) {
+    if (tries > 300 || child.exitCode !== null) throw new Error('the service did not start');
+    await sleep(200);
+  }
+  for (const engine of engines) await post(`${url}/v1/backends`, { url: engine, dialect: 'vllm-completions' });
+  return {
+    url,
+    async stop() {
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      process.kill(-(child.pid ?? 0), 'SIGKILL'); // what runs is not wanted any more
+      await ended;
+    },
+  };
+}
+
+async function submit(url: string, { agents, regime, log }: { readonly agents: number; readonly regime: Regime; readonly log: string }) {
+  const { startTokens, observedTokens, outputTokens, turns, isSpread, toolMedianS } = regime;
+  const rollouts = Array.from({ length: 3 * agents }, (_, seed) => {
+    const past = isSpread && seed < agents ? Math.floor((turns * ((seed * 7919) % agents)) / agents) : 0;
+    const task = {
+      seed,
+      start_tokens: Math.ceil((startTokens + past * (observedTokens + outputTokens)) * scale),
+      observed_tokens: Math.ceil(observedTokens * scale),
+      output_tokens: Math.max(4, Math.ceil(outputTokens * scale)),
+      turns: turns - past,
+      end_token: Number(values.end),
+      tool: { median_s: toolMedianS * scale, sigma: 1, longest_s: 15 * toolMedianS * scale },
+      log,
+    };
+    return { scenario: 'pressure', task, limits: { max_turns: turns + 1, tool_timeout_s: 600, run_timeout_s: 36_000 } };
+  });
+  await post(`${url}/v1/rollouts`, { rollouts });
+}
+
+/** The sum of a metric over all engines. */
+async function readEngines(): Promise<(metric: string) => number> {
+  const pages = await Promise.all(engines.map(async (url) => await (await fetch(`${url}/metrics`)).text()));
+  const lines = pages.join('\n').split('\n');
+  return (metric) =>
+    lines
+      .filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `))
+      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+}
+
+async function get(url: string): Promise<unknown> {
+  return await (await fetch(url)).json();
+}
+
+async function post(url: string, body: unknown = {}): Promise<void> {
+  const reply = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+  if (!reply.ok) throw new Error(`POST ${url} answered ${reply.status}: ${(await reply.text()).slice(0, 500)}`);
+}
