@@ -45,6 +45,8 @@ const long: Regime = {
 };
 const regimes: Readonly<Record<string, Regime>> = {
   long,
+  /** After the agents of the start, whose openings are as long as a session, have been computed once. */
+  steady: { ...long, warmS: 160, windowS: 200 },
   slow: { ...long, toolMedianS: 8 },
   young: { ...long, startTokens: 2000, observedTokens: 900, outputTokens: 100, turns: 30, isSpread: false, warmS: 0 },
 };
