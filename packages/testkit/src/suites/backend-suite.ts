@@ -154,7 +154,7 @@ export function defineBackendSuite(name: string, { dialect, open }: BackendSuite
 
     for (const fault of ['hang', 'stuck'] as const) {
       test(`a call to a server that falls silent (${fault}) fails as backend-failed, and its connection is closed`, async () => {
-        await using bed = await openBed({ faults: scriptedFaults([fault]) }, { stallMs: 50 });
+        await using bed = await openBed({ faults: scriptedFaults([fault]) }, { stallMs: 600 });
         const gone = once(bed.fake.events, 'abort');
         await assert.rejects(bed.backend.generate(makeRequest()), (error) => {
           return error instanceof RolloutError && error.code === 'backend-failed' && /nothing came for 0\.\d+ s/.test(error.message);
