@@ -45,8 +45,8 @@ test('options of the command line win over the file', async () => {
   assert.deepEqual([config.data, config.http.port, config.pipeline.runSlots, config.workers], ['here', 2, 3, 5]);
 });
 
-test('an unknown field is refused by name', () => {
-  assert.throws(() => readConfig(undefined, { 'pipeline.runSlot': 3 }), /Unrecognized key: "runSlot"[\s\S]*pipeline/);
+test('an unknown field is refused by name, with the one that was probably meant', () => {
+  assert.throws(() => readConfig(undefined, { 'pipeline.runSlot': 3 }), /pipeline\.runSlot: unknown field; did you mean runSlots\?/);
 });
 
 test('a file that is not JSON is refused by its path', async () => {
