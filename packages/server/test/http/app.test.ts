@@ -44,7 +44,7 @@ test('close does not wait for long polls', async () => {
   while ((await floor.store.counts()).queued < 2) await fetch(`${address}/healthz`);
   const start = performance.now();
   await floor.app.close();
-  assert.ok(performance.now() - start < 2000);
+  assert.ok(performance.now() - start < 30_000, 'long before the wait ends');
   assert.deepEqual(
     (await Promise.all(waiting)).map((reply) => reply.status),
     [200, 503],
