@@ -68,7 +68,7 @@ const checkDodges: readonly Dodge[] = [
   { name: 'removes the last program of the check', agent: 'true', check: 'echo; ./solve.sh' },
   { name: 'leaves a last program that is not executable', agent: 'echo x > solve.sh', check: './solve.sh' },
   { name: 'hangs', agent: script('sleep 1000'), check: './solve.sh; true', checkTimeoutMs: 1000 },
-  { name: 'hangs when it is judged', agent: script('sleep 1000'), check: 'judged ./solve.sh; true', checkTimeoutMs: 1500 },
+  { name: 'hangs when it is judged', agent: script('sleep 1000'), check: 'judged ./solve.sh; true', checkTimeoutMs: 4000 },
   { name: 'kills the check', agent: script('kill -9 $PPID'), check: './solve.sh; true' },
   { name: 'ends the check with a program in its memory', agent: script('kill -9 -1'), check: './solve.sh; true' },
   { name: 'stops the check', agent: script('kill -STOP $PPID'), check: './solve.sh; true', checkTimeoutMs: 1000 },

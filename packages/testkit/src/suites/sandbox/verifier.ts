@@ -46,7 +46,12 @@ export async function judge(
   const open = async () => driver().open((await scenario.sandbox?.(task)) ?? {});
   const judgeCommand = async (command: string) => {
     await using opened = new AsyncDisposableStack();
-    const openSandbox = async () => opened.use(await open());
+    const openSandbox = async () => {
+      const sandbox = await open();
+      if (!opened.disposed) return opened.use(sandbox);
+      await sandbox[Symbol.asyncDispose](); // its time ended while it opened
+      throw new Error('the judgement is over');
+    };
     const sandbox = await openSandbox();
     const { exitCode, output } = await sandbox.runShell(command, { timeoutMs });
     assert.equal(exitCode, 0, output);
