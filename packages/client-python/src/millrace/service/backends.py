@@ -27,7 +27,8 @@ class Backends:
         stop: Optional[Stop] = None,
     ) -> BackendView:
         """Adds an LLM server. `url` is its base address, without /v1 or /inference. The default `dialect` is
-        what its server says that it is, the default `id` is made from the address, and joining again with the same id replaces the record. `model` is sent in every request.
+        what its server says that it is, the default `id` is made from the address, and joining again with the same id replaces the record.
+        `model` is sent in every request.
         `api_key` is the server's own key. `policy_version` says which weights it serves, by default the current ones.
         `logprobs_mode` says how it was started; servers do not report it."""
         record = {
