@@ -133,6 +133,8 @@ export {
   machineReport,
   machineStates,
   machineView,
+  type SandboxMeans,
+  sandboxMeans,
   type WorkerSettings,
   workerSettings,
 } from './machine.ts';

@@ -6,6 +6,16 @@ import { z } from 'zod';
 /** Labels are short, because each renewal carries them. */
 export const machineLabels = z.record(z.string().regex(/^[A-Za-z0-9][\w./-]{0,62}$/), z.string().max(128));
 
+/** What the sandboxes of a machine can have; tasks that ask for more are refused when they are submitted. */
+export const sandboxMeans = z.object({
+  driver: z.enum(['bubblewrap', 'apptainer']),
+  default_image: z.boolean().describe('Whether tasks that name no image get one.'),
+  network: z.enum(['none', 'host']).describe('Of tasks that choose none.'),
+  host_network: z.boolean(),
+  user_namespaces: z.boolean(),
+});
+export type SandboxMeans = z.infer<typeof sandboxMeans>;
+
 /** What a worker reports about the machine that it runs on. */
 export const machineReport = z.object({
   id: z.string().describe('The same for all workers of a machine until it is started again.'),
@@ -14,6 +24,7 @@ export const machineReport = z.object({
   cpus: z.int(),
   memory_bytes: z.int(),
   scenarios: z.array(z.string()).optional().describe('The scenarios that its workers have loaded.'),
+  sandboxes: sandboxMeans.optional().describe('What its sandboxes can have.'),
 });
 export type MachineLabels = z.infer<typeof machineLabels>;
 export type MachineReport = z.infer<typeof machineReport>;

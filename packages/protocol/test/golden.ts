@@ -75,6 +75,7 @@ const machine = {
   name: 'node-1',
   labels: { gpu: 'h100' },
   scenarios: ['math', 'shell'],
+  sandboxes: { driver: 'apptainer', default_image: false, network: 'none', host_network: false, user_namespaces: false },
   cpus: 64,
   memory_bytes: 274_877_906_944,
 };

@@ -26,7 +26,9 @@ import { WebhookSender } from './sampling/webhook.ts';
 import { WebhookTargets } from './sampling/webhook-target.ts';
 import { openApptainerDriver } from './sandbox/apptainer/apptainer.ts';
 import { openBubblewrapDriver } from './sandbox/bubblewrap/bubblewrap.ts';
+import { toSandboxMeans } from './sandbox/grant.ts';
 import { ImageCache } from './sandbox/images/image-cache.ts';
+import { findMissingImage } from './sandbox/images/image-source.ts';
 import { LayerCache } from './sandbox/layers/layer-cache.ts';
 import { holdLayers } from './sandbox/layers/layer-holding.ts';
 import type { SandboxDriver } from './sandbox/sandbox.ts';
@@ -37,7 +39,7 @@ import { EventTail } from './store/event-tail.ts';
 import { type HintScope, openStore } from './store/open/open-store.ts';
 import { Leadership } from './store/servers/leadership.ts';
 import type { Store } from './store/store.ts';
-import { toStoreAddress } from './store/store-address.ts';
+import { isPostgresAddress, toStoreAddress } from './store/store-address.ts';
 import { toDiskLimits } from './store/store-config.ts';
 import type { Conversation } from './trajectory/conversation.ts';
 import type { OpenedModel } from './worker-channel.ts';
@@ -88,6 +90,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     ...{ store, tail, scenarios, taskFiles, log, loopLag, probe, server, leadership },
     config: config.http,
     clock: systemClock,
+    sandboxes: { means: toSandboxMeans(config.sandbox), findMissingImage: openImageCheck(config) },
     workerSettings: () => toWorkerSettings(config),
   });
   stack.defer(() => app.close());
@@ -182,9 +185,17 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   return { worker, model, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
 }
 
-function toMachineReport({ machine }: ServiceConfig, scenarios: Scenarios): MachineReport {
+function toMachineReport({ machine, sandbox }: ServiceConfig, scenarios: Scenarios): MachineReport {
   const { id, name, cpus, memoryBytes } = readMachine(machine.name);
-  return { id, name, cpus, memory_bytes: memoryBytes, labels: machine.labels, scenarios: [...scenarios.names()] };
+  return {
+    id,
+    name,
+    cpus,
+    memory_bytes: memoryBytes,
+    labels: machine.labels,
+    scenarios: [...scenarios.names()],
+    sandboxes: toSandboxMeans(sandbox),
+  };
 }
 
 /** A backend that does not answer now may answer later; a folder stays as it is. */
@@ -215,6 +226,12 @@ export async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: L
     onProgress: (progress) => log.info('image-progress', progress),
   });
   return openApptainerDriver({ runDir, config: sandbox, log, images });
+}
+
+/** Machines that share a store may have images that this one does not have. */
+function openImageCheck(config: ServiceConfig): AppOptions['sandboxes']['findMissingImage'] {
+  const isAlone = !isPostgresAddress(toStoreAddress(config));
+  return async (name) => (name === undefined || !isAlone ? undefined : await findMissingImage(name));
 }
 
 export function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {

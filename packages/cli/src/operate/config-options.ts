@@ -18,6 +18,11 @@ export const configOptions = {
     value: 'FOLDER',
     describe: 'Folder with the tokenizer.json and tokenizer_config.json of the model, or the address of a backend.',
   },
+  driver: {
+    type: 'string',
+    value: 'NAME',
+    describe: "What runs sandboxes: `bubblewrap`, with the machine's own programs, by default; `apptainer` for tasks with images.",
+  },
   scenarios: { type: 'string', value: 'FILES', describe: 'Modules with your own scenarios, separated by commas.' },
 } as const satisfies Record<string, Option>;
 
@@ -72,6 +77,7 @@ export function toOverrides(args: Arguments): Readonly<Record<string, unknown>> 
     data: args.text('data'),
     'store.address': args.text('store'),
     'model.tokenizer': args.text('tokenizer'),
+    'sandbox.driver': args.choice('driver', ['bubblewrap', 'apptainer']),
     scenarios: args.text('scenarios')?.split(','),
   };
 }

@@ -7,7 +7,8 @@ const hints: Partial<Record<ErrorCode, string>> = {
   'sandbox-died': 'The sandbox ended on its own. Check memory and disk on the machine of the worker.',
   'sandbox-killed': 'The agent killed its own sandbox; the policy can learn from it.',
   'sandbox-limit': 'The agent reached a limit of its sandbox. Raise it in the configuration if tasks need more.',
-  'sandbox-refused': 'The task asks for something that this machine does not allow, such as an image or a mount.',
+  'sandbox-refused':
+    'The task asks for something that this machine does not allow, such as an image: `serve --driver apptainer` runs images.',
   'init-failed': 'The set-up of the task failed. Run its commands by hand to see why.',
   'init-timeout': 'The set-up took too long. Raise it with --limits init_timeout_s=SECONDS.',
   'run-failed': "The scenario's own code failed while the agent ran.",

@@ -80,6 +80,7 @@ test('a command line that cannot be meant is a usage error', async () => {
     [['worker', 'extra'], /worker takes no arguments, but got extra/],
     [['doctor', 'extra'], /doctor takes no arguments, but got extra/],
     [['serve'], /--tokenizer is missing/],
+    [['serve', '--tokenizer', 'x', '--driver', 'docker'], /--driver docker is not one of bubblewrap, apptainer/],
     [['serve', '--tokenizer', 'x', '--log', 'xml'], /--log xml is not one of text, json/],
     [['serve', '--tokenizer', 'x', '--backend', 'gpu-0'], /--backend gpu-0 is not an http address/],
   ];

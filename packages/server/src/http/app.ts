@@ -39,6 +39,7 @@ export interface AppOptions {
   readonly log: Log;
   readonly clock: Clock;
   readonly probe: AppContext['probe'];
+  readonly sandboxes: AppContext['sandboxes'];
   readonly workerSettings: AppContext['workerSettings'];
   readonly loopLag: Pick<LoopLag, 'read'>;
   readonly server: AppContext['server'];

@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
 
+/** The least that a sandbox can have. */
+export const leastMemoryMiB = 384;
+
 export const sandboxLimits = z.strictObject({
   cpus: z.number().gt(0).default(2).describe('CPU time of one sandbox, in cores. Enforced where cgroups are available.'),
   memoryMiB: z
     .int()
-    .min(384)
+    .min(leastMemoryMiB)
     .default(2048)
     .describe("Memory of all processes of one sandbox, including files in its /tmp. Without cgroups, each process's memory."),
   processes: z.int().min(32).default(1024).describe('Maximum number of processes and threads in one sandbox.'),

@@ -36,6 +36,18 @@ export function sandboxOf(scenario: Scenario, task: unknown): Promise<SandboxSpe
   return callHook(scenario, 'sandbox', () => scenario.sandbox?.(task));
 }
 
+/** As the agent's, unless the scenario says otherwise. */
+export function evaluateSandboxOf(scenario: Scenario, task: unknown): Promise<SandboxSpec | undefined> {
+  return callHook(scenario, 'sandbox', async () => scenario.evaluateSandbox?.(task) ?? (await scenario.sandbox?.(task)));
+}
+
+/** All that a rollout of this task opens, as far as the scenario says. */
+export async function sandboxesOf(scenario: Scenario, task: unknown): Promise<SandboxSpec[]> {
+  const agents = await sandboxOf(scenario, task);
+  const judges = scenario.evaluateSandbox ? await evaluateSandboxOf(scenario, task) : undefined;
+  return [agents, judges].filter((spec) => spec !== undefined);
+}
+
 const isFunction = z.custom((value) => typeof value === 'function', 'must be a function').optional();
 const isObject = z.custom((value) => typeof value === 'object' && value !== null, 'must be an object').optional();
 const opening = z.object({

@@ -97,7 +97,7 @@ export interface EvaluateContext<Task> extends TaskContext<Task>, Stateful {
   readonly artifact: Buffer;
   /** How many tokens the agent sampled in all its turns. */
   readonly sampledTokens: number;
-  /** Opens a fresh sandbox that the agent never touched; by default as `sandbox(task)`. All of them are closed when `evaluate` returns. */
+  /** Opens a fresh sandbox that the agent never touched; by default as `evaluateSandbox(task)`, or else `sandbox(task)`. All of them are closed when `evaluate` returns. */
   openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
 }
 
@@ -128,6 +128,8 @@ export interface Scenario<Task = unknown> {
   readonly task: Schema<Task>;
   /** The sandbox that the agent works in. Leave it out, or return undefined for a task, if the agent needs none. */
   sandbox?(task: Task): SandboxSpec | undefined | Promise<SandboxSpec | undefined>;
+  /** The sandbox that `evaluate` opens, if it is not that of the agent. Both are checked when a task is submitted. */
+  evaluateSandbox?(task: Task): SandboxSpec | undefined;
   /** The longest time of the agent in seconds, if the task has one of its own; the shorter of it and `run_timeout_s` counts. */
   runTimeoutS?(task: Task): number | undefined;
   /**

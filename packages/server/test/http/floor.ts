@@ -23,6 +23,9 @@ import { type Log, silentLog } from '../../src/base/log.ts';
 import { type App, type AppOptions, openApp } from '../../src/http/app.ts';
 import { httpConfig } from '../../src/http/request/http-config.ts';
 import { TaskFiles } from '../../src/sampling/task-files.ts';
+import { sandboxConfig } from '../../src/sandbox/config.ts';
+import { toSandboxMeans } from '../../src/sandbox/grant.ts';
+import { findMissingImage } from '../../src/sandbox/images/image-source.ts';
 import type { Scenarios } from '../../src/scenario/load/load.ts';
 import type { Scenario } from '../../src/scenario/scenario.ts';
 import { type DiskLimits, unlimitedDisk } from '../../src/store/disk-budget.ts';
@@ -89,6 +92,8 @@ interface FloorOptions {
   readonly taskFiles?: Readonly<Record<string, string>>;
   /** In place of the two small ones. */
   readonly scenarios?: Scenarios;
+  /** The `sandbox` part of the configuration. */
+  readonly sandbox?: z.input<typeof sandboxConfig>;
 }
 
 export async function openFloor({
@@ -103,6 +108,7 @@ export async function openFloor({
   isLeader = true,
   taskFiles = {},
   scenarios,
+  sandbox = {},
 }: FloorOptions = {}): Promise<Floor> {
   const folder = await makeTempFolder('millrace-http');
   const store = shared ?? (await openSqliteStore({ path: join(folder.path, 'store.sqlite'), clock, limits, log: silentLog }));
@@ -117,6 +123,7 @@ export async function openFloor({
     log,
     clock,
     probe,
+    sandboxes: { means: toSandboxMeans(sandboxConfig.parse(sandbox)), findMissingImage: async (name) => name && findMissingImage(name) },
     workerSettings: () => ({ config: { data: '/data' }, local_store: null }),
     loopLag: { read: () => ({ p50: 0, p99: 1, max: 2 }) },
     server,

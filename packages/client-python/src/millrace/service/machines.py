@@ -10,6 +10,19 @@ MachineState = Literal["live", "draining", "left", "lost"]
 
 
 @dataclass(frozen=True)
+class SandboxMeans:
+    """What the sandboxes of a machine can have; tasks that ask for more are refused when they are submitted."""
+
+    driver: Literal["bubblewrap", "apptainer"]
+    #: Whether tasks that name no image get one.
+    default_image: bool
+    #: Of tasks that choose none.
+    network: Literal["none", "host"]
+    host_network: bool
+    user_namespaces: bool
+
+
+@dataclass(frozen=True)
 class MachineReport:
     """What a worker reports about the machine that it runs on."""
 
@@ -22,6 +35,8 @@ class MachineReport:
     memory_bytes: int
     #: The scenarios that its workers have loaded.
     scenarios: tuple[str, ...] = ()
+    #: What its sandboxes can have.
+    sandboxes: Optional[SandboxMeans] = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +64,8 @@ class MachineView:
     started_at: str
     #: The scenarios that its workers have loaded.
     scenarios: tuple[str, ...] = ()
+    #: What its sandboxes can have.
+    sandboxes: Optional[SandboxMeans] = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 // What the handlers share: the app's options, and what it built from them.
 
-import type { WorkerSettings } from '@millrace/protocol';
+import type { SandboxMeans, WorkerSettings } from '@millrace/protocol';
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -25,6 +25,12 @@ export interface AppContext {
   readonly clock: Clock;
   /** Reads what a server says about itself; throws if it does not work. */
   readonly probe: (backend: NewBackend) => Promise<BackendProbe>;
+  /** What the sandboxes of this configuration can have. */
+  readonly sandboxes: {
+    readonly means: SandboxMeans;
+    /** Says so if this machine, which runs all workers, does not have the image. */
+    findMissingImage(name: string | undefined): Promise<string | undefined>;
+  };
   /** What a worker on another machine needs. */
   readonly workerSettings: () => WorkerSettings;
   /** The id of this server among those that share its store. */

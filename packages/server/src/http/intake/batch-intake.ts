@@ -3,7 +3,6 @@
 
 import { randomUUID } from 'node:crypto';
 import { type BatchId, type BatchRequest, type BatchView, batchId, definedOf, RolloutError } from '@millrace/protocol';
-import type { Clock } from '../../base/clock.ts';
 import { Pace } from '../../base/pace.ts';
 import { checkSource, findSourceFault } from '../../sampling/draw-tasks.ts';
 import { toBatchView } from '../../sampling/group-view.ts';
@@ -31,7 +30,7 @@ export async function createBatch(request: BatchRequest, context: AppContext): P
   let plan: BatchPlan = { ...rest, scenario: scenario.name };
   // A repeated request must succeed even if the cursor of its task file has moved on.
   if ((await context.store.batch(id)) === undefined) {
-    await checkTasks(tasks, scenario, context.clock);
+    await checkTasks(tasks, scenario, context);
     await checkSource({ plan }, { ...context, files: context.taskFiles });
     if (request.source) plan = { ...plan, source_digest: await context.taskFiles.digest(request.source.file) };
   }
@@ -54,7 +53,7 @@ export async function appendTasks(id: BatchId, more: MoreTasks, context: AppCont
   if (record === undefined) throw unknownBatch(id);
   const scenario = context.scenarios.get(record.plan.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], record.plan.scenario, context.scenarios);
-  await checkTasks(more.tasks, scenario, context.clock);
+  await checkTasks(more.tasks, scenario, context);
   const outcome = await context.store.appendTasks(id, more);
   if (outcome === 'unknown') throw unknownBatch(id);
   if (typeof outcome === 'object')
@@ -103,12 +102,12 @@ function checkWebhook({ webhook }: BatchRequest, { config }: AppContext): void {
   if (fault !== undefined) throw new RolloutError('bad-request', `webhook.url: ${fault}`);
 }
 
-export async function checkTasks(tasks: readonly Task[], scenario: Scenario, clock: Clock): Promise<void> {
+export async function checkTasks(tasks: readonly Task[], scenario: Scenario, context: AppContext): Promise<void> {
   const faults = new FaultCollector();
-  const pause = openPause(clock);
+  const pause = openPause(context.clock);
   for (const [index, task] of tasks.entries()) {
     const at = ['tasks', index];
-    await faults.collect(at, () => checkTask(scenario, task, at));
+    await faults.collect(at, () => checkTask({ scenario, task, at }, context));
     if (faults.isFull) break;
     await pause();
   }

@@ -24,7 +24,7 @@ export async function createEvaluation(request: EvaluationRequest, context: AppC
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
   const { id = evaluationId.parse(`e-${randomUUID()}`), tasks, ...plan } = request;
   const digest = await new Pace(context.clock).run(toDigest({ ...plan, tasks }));
-  await checkTasks(tasks, scenario, context.clock);
+  await checkTasks(tasks, scenario, context);
   const outcome = await context.store.createEvaluation({
     id,
     digest,

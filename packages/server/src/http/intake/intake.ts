@@ -24,6 +24,7 @@ import type { AppContext } from '../context/context.ts';
 import { check, FaultCollector, toFault, toFaultError } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';
 import { refuseImages } from './refuse-images.ts';
+import { refuseSandbox } from './refuse-sandbox.ts';
 
 const sliceMs = 10;
 const drainRetryMs = 5000;
@@ -31,16 +32,16 @@ const drainRetryMs = 5000;
 /** `submitRequest` with unparsed rollouts. */
 const envelope = z.strictObject({ rollouts: z.array(z.unknown()).min(1).max(10_000) });
 
-export async function readSubmissions(body: unknown, { scenarios, clock }: AppContext): Promise<readonly NewRollout[]> {
+export async function readSubmissions(body: unknown, context: AppContext): Promise<readonly NewRollout[]> {
   const { rollouts } = await check(envelope, body);
   const accepted: NewRollout[] = [];
   const indexById = new Map<string, number>();
   const faults = new FaultCollector();
-  const pause = openPause(clock);
+  const pause = openPause(context.clock);
   for (const [index, item] of rollouts.entries()) {
     const at = ['rollouts', index] as const;
     const rollout = await faults.collect(at, async () => {
-      const read = await readSubmission(item, at, scenarios);
+      const read = await readSubmission(item, at, context);
       checkUnique(read.id, at, indexById);
       return read;
     });
@@ -69,13 +70,14 @@ function checkUnique(id: string, at: readonly [string, number], indexById: Map<s
   indexById.set(id, at[1]);
 }
 
-async function readSubmission(item: unknown, at: readonly PropertyKey[], scenarios: Scenarios): Promise<NewRollout> {
+async function readSubmission(item: unknown, at: readonly PropertyKey[], context: AppContext): Promise<NewRollout> {
+  const { scenarios } = context;
   const parsed = await check(submission, item, { at });
   const scenario = scenarios.get(parsed.scenario);
   if (scenario === undefined) throw unknownScenario([...at, 'scenario'], parsed.scenario, scenarios);
   const { id = toRolloutId(`r-${randomUUID()}`), ...rest } = parsed;
   const rollout = toNewRollout(id, { ...rest, scenario: scenario.name });
-  await checkTask(scenario, rest.task, [...at, 'task']);
+  await checkTask({ scenario, task: rest.task, at: [...at, 'task'] }, context);
   return rollout;
 }
 
@@ -83,9 +85,19 @@ export function toNewRollout(id: NewRollout['id'], rest: Omit<Submission, 'id'>)
   return { id, submission: { id, ...rest }, digest: runNow(toDigest(rest)) };
 }
 
-export async function checkTask(scenario: Scenario, task: unknown, at: readonly PropertyKey[]): Promise<void> {
-  refuseImages(task, at);
-  await check({ safeParseAsync: (data) => safeParseTask(scenario, data) }, task, { at, code: 'task-invalid', fields: scenario.task });
+export interface SentTask {
+  readonly scenario: Scenario;
+  readonly task: unknown;
+  /** Its path inside the request. */
+  readonly at: readonly PropertyKey[];
+}
+
+/** Throws `task-invalid` for a task that its scenario cannot read, or no machine can run. */
+export async function checkTask({ scenario, task: sent, at }: SentTask, context: AppContext): Promise<void> {
+  refuseImages(sent, at);
+  const schema = { safeParseAsync: (data: unknown) => safeParseTask(scenario, data) };
+  const task = await check(schema, sent, { at, code: 'task-invalid', fields: scenario.task });
+  await refuseSandbox({ scenario, sent, task, at }, context);
 }
 
 export function unknownScenario(at: readonly PropertyKey[], name: string, scenarios: Scenarios): RolloutError {

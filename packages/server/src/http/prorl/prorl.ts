@@ -165,12 +165,13 @@ function mountControl(app: FastifyInstance, server: ProrlServer, context: AppCon
   });
 }
 
-async function toSubmission(request: ProcessRequest, { scenarios, config }: AppContext): Promise<Omit<Submission, 'id'>> {
+async function toSubmission(request: ProcessRequest, context: AppContext): Promise<Omit<Submission, 'id'>> {
+  const { scenarios, config } = context;
   const instance = parseInstance(request.instance);
   const candidates = findScenarios(instance.data_source, scenarios);
   refuseImages(instance, ['instance']);
   const settings = toSettings(request.sampling_params, config.prorl);
-  const { scenario, task } = await chooseTask(candidates, instance);
+  const { scenario, task } = await chooseTask(candidates, instance, context);
   return {
     scenario: scenario.name,
     task,
@@ -180,12 +181,13 @@ async function toSubmission(request: ProcessRequest, { scenarios, config }: AppC
 }
 
 /** By the first scenario that can read the instance. Throws what the best of them said. */
-async function chooseTask([first, ...others]: readonly [Scenario, ...Scenario[]], instance: ProcessRequest['instance']) {
+async function chooseTask(candidates: readonly [Scenario, ...Scenario[]], instance: ProcessRequest['instance'], context: AppContext) {
+  const [first, ...others] = candidates;
   const read = async (scenario: Scenario) => {
     const at = { at: ['instance'], code: 'task-invalid' } as const;
     const made = tryTask(() => toTask(scenario, instance));
     const task = await check(z.record(z.string(), z.unknown()), made, at);
-    await checkTask(scenario, task, ['instance']);
+    await checkTask({ scenario, task, at: ['instance'] }, context);
     return { scenario, task };
   };
   try {

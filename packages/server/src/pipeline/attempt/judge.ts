@@ -4,7 +4,7 @@ import { definedOf } from '@millrace/protocol';
 import type { AgentEnd } from '../../agent/agent-end.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
-import { evaluateScenario, evaluateTimeoutOf, sandboxOf } from '../../scenario/hooks.ts';
+import { evaluateSandboxOf, evaluateScenario, evaluateTimeoutOf } from '../../scenario/hooks.ts';
 import type { Score } from '../../scenario/verifier/verifier.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import type { AttemptSandbox } from './attempt-sandbox.ts';
@@ -40,7 +40,7 @@ export async function judge({ driver }: StageDeps, judged: ToJudge): Promise<Sco
   const { signal, deadline } = time;
   const { limits } = record.claimed.submission;
   const openSandbox = async (wanted?: SandboxSpec): Promise<Sandbox> => {
-    const spec = wanted ?? (await sandboxOf(scenario, task)) ?? {};
+    const spec = wanted ?? (await evaluateSandboxOf(scenario, task)) ?? {};
     return time.watch(await deadline.uncharged(() => sandboxes.open(() => driver.open(spec, { signal }))));
   };
   const context = { task, limits, signal, end, artifact, sampledTokens, openSandbox, ...definedOf({ state: opening.state }) };

@@ -7,6 +7,7 @@ import { blame, definedOf, RolloutError } from '@millrace/protocol';
 import type { Log } from '../../base/log.ts';
 import { type SandboxConfig, sandboxConfig } from '../config.ts';
 import { writeExecutorFiles } from '../executor/executor-files.ts';
+import { grant } from '../grant.ts';
 import { findApptainer } from '../images/apptainer-program.ts';
 import type { ImageCache, ImageLease } from '../images/image-cache.ts';
 import { toImageSource } from '../images/image-source.ts';
@@ -16,7 +17,7 @@ import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import { readKeyCovers, readProcCovers } from '../launch/proc-covers.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
 import { baseEnv, defaultPath, executorFolderMiB } from '../layout.ts';
-import { type Granted, grant, openLimiter } from '../limits/limits.ts';
+import { openLimiter } from '../limits/limits.ts';
 import { openRunFolder, sweepRunFolder } from '../run-folder/run-folder.ts';
 import type { SandboxDriver, SandboxSpec } from '../sandbox.ts';
 import { renderApptainerArguments, tmpfsFolders } from './arguments.ts';
@@ -83,7 +84,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
   const toGranted = (spec: SandboxSpec) => {
     refuseLayer(spec, access);
     const image = spec.image ?? config.image;
-    return { ...spec, ...refuseNamespaces(grant(spec, config)), ...definedOf({ image }) };
+    return { ...spec, ...grant(spec, { ...config, driver: 'apptainer' }), ...definedOf({ image }) };
   };
   return {
     name: 'apptainer',
@@ -93,13 +94,6 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     }),
     sweep: () => sweepRunFolder(runDir),
   };
-}
-
-/** Root without capabilities cannot fill in the map of a user namespace. */
-function refuseNamespaces(granted: Granted): Granted {
-  if (granted.namespaces === 'none' || process.getuid?.() !== 0) return granted;
-  const message = "the task asks for namespaces 'user', and the kernel gives none to the agents of a root worker on Apptainer";
-  throw new RolloutError('sandbox-refused', `${message}: run the worker as an ordinary user`);
 }
 
 interface ImageOptions {

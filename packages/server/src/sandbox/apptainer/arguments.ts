@@ -2,9 +2,9 @@
 // under a writable layer on the sandbox's own disk, none of the machine's users' files, no network, and the executor as process 1.
 
 import type { ExecutorFiles } from '../executor/executor-files.ts';
+import type { Granted } from '../grant.ts';
 import type { ProcCover } from '../launch/proc-covers.ts';
 import { executorArguments, executorFiles, executorFolder, executorProgram, home, linkFolder } from '../layout.ts';
-import type { Granted } from '../limits/limits.ts';
 import type { FilterFiles } from '../syscalls/filter-files.ts';
 
 /** The same for every sandbox of a driver. */

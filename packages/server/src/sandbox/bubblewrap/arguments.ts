@@ -3,9 +3,9 @@
 
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import type { ExecutorFiles } from '../executor/executor-files.ts';
+import type { Granted } from '../grant.ts';
 import type { ProcCover } from '../launch/proc-covers.ts';
 import { executorArguments, executorFiles, executorFolder, executorFolderMiB, executorProgram, home, linkFolder } from '../layout.ts';
-import type { Granted } from '../limits/limits.ts';
 import { filterDescriptor } from '../limits/rlimits.ts';
 
 /** The same for every sandbox of a driver. */

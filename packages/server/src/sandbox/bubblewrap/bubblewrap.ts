@@ -2,12 +2,13 @@
 
 import { arch } from 'node:os';
 import { join, relative } from 'node:path';
-import { blame, definedOf, RolloutError } from '@millrace/protocol';
+import { blame, definedOf } from '@millrace/protocol';
 import { findOnPath } from '../../base/find-on-path.ts';
 import type { Log } from '../../base/log.ts';
 import { runProgram } from '../../base/run-program.ts';
 import { type SandboxConfig, sandboxConfig } from '../config.ts';
 import { type ExecutorFiles, writeExecutorFiles } from '../executor/executor-files.ts';
+import { grant } from '../grant.ts';
 import { type AgentUser, findAgentUser, renderBecome } from '../launch/agent-user.ts';
 import { type DeviceGuard, openDeviceGuard } from '../launch/device-guard.ts';
 import { findDiskAccess, prepareDisk } from '../launch/disk.ts';
@@ -15,7 +16,7 @@ import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import { readProcCovers } from '../launch/proc-covers.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
 import { baseEnv, defaultPath } from '../layout.ts';
-import { grant, openLimiter } from '../limits/limits.ts';
+import { openLimiter } from '../limits/limits.ts';
 import { openRunFolder, sweepRunFolder } from '../run-folder/run-folder.ts';
 import type { SandboxDriver, SandboxSpec } from '../sandbox.ts';
 import { writePrograms } from '../syscalls/filter-files.ts';
@@ -71,11 +72,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   };
   const toGranted = (spec: SandboxSpec) => {
     refuseLayer(spec, access);
-    if (spec.image !== undefined) {
-      const message = `the task asks for the image ${spec.image}, and bubblewrap cannot run images: set sandbox.driver to apptainer`;
-      throw new RolloutError('sandbox-refused', message);
-    }
-    return { ...spec, ...grant(spec, config) };
+    return { ...spec, ...grant(spec, { ...config, driver: 'bubblewrap' }) };
   };
   return {
     name: 'bubblewrap',

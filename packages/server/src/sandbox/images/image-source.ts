@@ -18,13 +18,9 @@ const dockerfile = /(^|\/)(Dockerfile(\.[^/]+)?|[^/]+\.Dockerfile)$/;
 
 export async function toImageSource(name: string): Promise<ImageSource> {
   if (remote.test(name)) return { kind: 'built', source: name, key: hashContent([name]) };
-  const [, scheme, file] = archive.exec(name) ?? [];
-  const path = resolve(file ?? name);
+  const { path, scheme } = toFile(name);
   const found = await stat(path).catch(() => undefined);
-  if (!found) {
-    const known = 'use a SIF file, an unpacked directory, docker://…, docker-archive:FILE, a Dockerfile or a definition file (.def)';
-    throw new RolloutError('sandbox-refused', `there is no image ${path}: ${known}`);
-  }
+  if (!found) throw new RolloutError('sandbox-refused', renderMissing(path));
   if (scheme !== undefined) {
     const source = `${scheme}:${path}`;
     return { kind: 'built', source, key: hashContent([source, found.size, found.mtimeMs]) };
@@ -33,6 +29,23 @@ export async function toImageSource(name: string): Promise<ImageSource> {
     return { kind: 'built', source: path, key: hashContent([path, await readFile(path, 'utf8')]) };
   if (found.isFile() && dockerfile.test(path)) return { kind: 'dockerfile', source: path, key: await keyOfDockerfile(path) };
   return { kind: 'local', path };
+}
+
+/** Says so if the image is a file or a folder that does not exist here. Whether a registry has an image is not asked. */
+export async function findMissingImage(name: string): Promise<string | undefined> {
+  if (remote.test(name)) return undefined;
+  const { path } = toFile(name);
+  return (await stat(path).catch(() => undefined)) ? undefined : renderMissing(path);
+}
+
+function toFile(name: string): { readonly path: string; readonly scheme: string | undefined } {
+  const [, scheme, file] = archive.exec(name) ?? [];
+  return { path: resolve(file ?? name), scheme };
+}
+
+function renderMissing(path: string): string {
+  const known = 'use a SIF file, an unpacked directory, docker://…, docker-archive:FILE, a Dockerfile or a definition file (.def)';
+  return `there is no image ${path}: ${known}`;
 }
 
 /** Names of images, or their beginnings with a star at the end, and what is used in their place: `{ "python:*": "docker://registry:5000/python:*" }`. */

@@ -4,10 +4,10 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import { definedOf, type ProgramLimits, RolloutError } from '@millrace/protocol';
+import { definedOf, type ProgramLimits } from '@millrace/protocol';
 import type { Log } from '../../base/log.ts';
-import { type SandboxConfig, type SandboxLimits, sandboxLimits } from '../config.ts';
-import type { SandboxSpec, SandboxUse } from '../sandbox.ts';
+import type { SandboxLimits } from '../config.ts';
+import type { SandboxUse } from '../sandbox.ts';
 import { openBusyWatch } from './busy-watch.ts';
 import { CallGate } from './call-gate.ts';
 import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups } from './cgroups.ts';
@@ -113,26 +113,4 @@ function explainEnd(how: string, limits: SandboxLimits, isOutOfMemory: boolean):
   }
   if (signal <= 0 || unsentSignals.includes(signal)) return undefined;
   return { code: 'sandbox-killed', message: `a process inside sent its executor signal ${signal}` };
-}
-
-export interface Granted {
-  readonly limits: SandboxLimits;
-  readonly network: 'none' | 'host';
-  readonly namespaces: 'none' | 'user';
-}
-
-/** The limits, network and namespaces of a spec under this configuration. Throws `sandbox-refused` with the name of the field that is not allowed. */
-export function grant(spec: SandboxSpec, config: SandboxConfig): Granted {
-  const network = spec.network ?? config.network;
-  if (network === 'host' && !config.allowHostNetwork)
-    throw new RolloutError('sandbox-refused', "the task asks for network 'host', and sandbox.allowHostNetwork is false");
-  const { namespaces = 'none' } = spec;
-  if (namespaces === 'user' && !config.allowUserNamespaces)
-    throw new RolloutError('sandbox-refused', "the task asks for namespaces 'user', and sandbox.allowUserNamespaces is false");
-  const limits = sandboxLimits.safeParse({ ...config.limits, ...spec.limits });
-  if (!limits.success) {
-    const [issue] = limits.error.issues;
-    throw new RolloutError('sandbox-refused', `the task's limits.${issue?.path.join('.')}: ${issue?.message}`);
-  }
-  return { limits: limits.data, network, namespaces };
 }

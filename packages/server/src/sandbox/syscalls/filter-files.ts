@@ -3,7 +3,7 @@
 import { writeFile } from 'node:fs/promises';
 import { arch } from 'node:os';
 import { join } from 'node:path';
-import type { Granted } from '../limits/limits.ts';
+import type { Granted } from '../grant.ts';
 import { makeOnce } from '../run-folder/make-once.ts';
 import { compileFilter } from './bpf.ts';
 import { type CallRule, listRules, type PolicyOptions } from './policy.ts';

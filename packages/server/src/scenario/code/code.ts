@@ -23,6 +23,7 @@ export const codeScenario: Scenario<CodeTask> = {
   task: codeTask,
   fromInstance,
   sandbox: (task) => (needsSandbox(task.tools) ? specOf(task) : undefined),
+  evaluateSandbox: specOf,
 
   async init({ task }) {
     return { messages: [{ role: 'user', content: renderQuestion(task) }], tools: task.tools };
@@ -45,12 +46,7 @@ export const codeScenario: Scenario<CodeTask> = {
     const program = artifact.length > 0 ? artifact.toString('utf8') : await answered();
     if (program === undefined)
       return shapeReward(task.shaping, { correctness: 0, hasFormat: false, sampledTokens }, { verdict: 'no_program' });
-    const grades = await grade({
-      task,
-      program,
-      openSandbox: () => openSandbox(specOf(task)),
-      signal,
-    });
+    const grades = await grade({ task, program, openSandbox, signal });
     return shapeReward(task.shaping, { correctness: correctnessOf(task, grades), hasFormat: true, sampledTokens }, describe(grades));
   },
 

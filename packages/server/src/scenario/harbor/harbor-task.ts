@@ -5,6 +5,7 @@ import { isAbsolute } from 'node:path';
 import { definedOf, describeIssues, messageOf } from '@millrace/protocol';
 import { z } from 'zod';
 import { mcpChoice, type ToolChoice, toolChoice } from '../../agent/tool-names.ts';
+import { leastMemoryMiB } from '../../sandbox/config.ts';
 import type { SandboxSpec } from '../../sandbox/sandbox.ts';
 import { digestTask, type EnvironmentImage, readTaskFolder, type TaskFolder } from './task-folder.ts';
 import { fillVariables, type HarborEnvironment } from './task-toml.ts';
@@ -77,9 +78,6 @@ function readKeepsPrograms(metadata: Readonly<Record<string, unknown>>): boolean
   const own = z.object({ millrace: z.object({ keep_programs: z.boolean() }) }).safeParse(metadata);
   return own.success && own.data.millrace.keep_programs;
 }
-
-/** The least that a sandbox can have. */
-const leastMemoryMiB = 384;
 
 function toSpec({ image, home }: EnvironmentImage, toml: HarborEnvironment, given: Readonly<Record<string, string>>): SandboxSpec {
   const limits = definedOf({

@@ -25,6 +25,7 @@ export function makeHarborScenario(): Scenario<HarborTask> {
     name: 'harbor',
     task: harborTask,
     sandbox: ({ spec }) => spec,
+    evaluateSandbox: ({ verifierSpec }) => verifierSpec,
     runTimeoutS: ({ folder }) => folder.toml.agent.timeout_sec,
     evaluateTimeoutS: ({ folder: { toml } }) => 2 * toml.verifier.timeout_sec + (toml.agent.timeout_sec ?? 600) + spareS,
 

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import { toolChoice } from '../../../agent/tool-names.ts';
+import { leastMemoryMiB } from '../../../sandbox/config.ts';
 import { shaping } from '../../reward/shaping.ts';
 import { logParserNames } from '../logs/parse-log.ts';
 import { fromRow } from '../rows/from-row.ts';
@@ -44,7 +45,7 @@ export const sweFields = z.strictObject({
     .describe('More paths in the repository that a patch must not change: they are restored before the tests. A folder ends with a slash.'),
   patch: z.string().default('').describe('The reference solution, for `millrace task check`. Never shown to the agent.'),
   tools: toolChoice.min(1).default(['bash', 'str_replace_editor', 'finish']),
-  memory_mib: z.int().min(256).optional(),
+  memory_mib: z.int().min(leastMemoryMiB).optional(),
   disk_mib: z.int().min(64).optional(),
   shaping,
 });
