@@ -73,6 +73,14 @@ const backendProbe = z.object({
   at: z.iso.datetime(),
 });
 
+/** How the running calls on a backend get on. */
+export const callProgress = z.object({
+  oldest_call_ms: z.int().describe('How long the oldest call has run.'),
+  last_token_ms: z.int().nullable().describe('Since a token arrived in one of the calls; null if none has a token yet.'),
+  tokens_per_s: z.number().describe('Over the last ten seconds. Some engines send all tokens at the end of a call.'),
+});
+export type CallProgressReport = z.infer<typeof callProgress>;
+
 export const backendView = z.object({
   id: backendId,
   url: z.string(),
@@ -102,6 +110,7 @@ export const backendView = z.object({
   last_error: z.object({ message: z.string(), at: z.iso.datetime() }).nullable(),
   in_flight: z.int().describe('Rollouts that are placed on it, across all workers.'),
   calls: z.int().describe('Requests of those rollouts that it is processing or queueing. The other rollouts are running tools.'),
+  call_progress: callProgress.nullable().default(null).describe('How these requests get on; null while there are none.'),
   tokens: z.int().describe('The total context of those rollouts, in tokens, as last reported.'),
   note: z.string().nullable().default(null).describe('In the reply to a join: what was changed in the request. Otherwise null.'),
 });

@@ -6,6 +6,8 @@ export {
   backendList,
   backendStates,
   backendView,
+  type CallProgressReport,
+  callProgress,
   type Dialect,
   dialects,
   type JoinInput,

@@ -1,7 +1,7 @@
 // What a worker reports with every renewal of its lease, and the state of the service as the live view reads it.
 
 import { z } from 'zod';
-import { backendView } from './backend.ts';
+import { backendView, callProgress } from './backend.ts';
 import { batchId, seriesId, workerId } from './ids.ts';
 import { machineReport, machineView } from './machine.ts';
 import { rolloutStates } from './plain/rollout-state.ts';
@@ -15,6 +15,7 @@ export const workerReport = z.object({
   held: z.int().describe('Rollouts that it holds, in any stage.'),
   backends: z.record(z.string(), z.int()).describe('Its rollouts on each backend.'),
   calls: z.record(z.string(), z.int()).optional().describe('Its running requests on each backend.'),
+  call_progress: z.record(z.string(), callProgress).optional().describe('How these requests get on, on each backend that has some.'),
   turns: z.int().describe('Turns since the worker started.'),
   sampled_tokens: z.int().describe('Tokens since the worker started, including those of calls in progress.'),
   tokens_per_s: z.number().optional().describe('Over the last ten seconds.'),

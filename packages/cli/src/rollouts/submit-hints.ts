@@ -1,11 +1,15 @@
-// Asks the service, while a submission waits for it, what is in the way: no worker, no backend, a paused policy, or no answer.
+// Asks the service, while a submission waits for it, what is in the way (no worker, no backend, a paused policy, no answer), and how its
+// calls get on.
 
 import { openClient } from '@millrace/client';
 import { RolloutError } from '@millrace/protocol';
+import { toProgressText } from '../service/call-progress.ts';
 import { toDuration } from '../terminal/text.ts';
 
 export interface HintMonitor extends AsyncDisposable {
   hints(): readonly string[];
+  /** How the calls of the service get on. */
+  calls(): readonly string[];
   /** Calls the listener when the hints have changed. */
   onChange(listener: () => void): void;
 }
@@ -16,10 +20,13 @@ export function openHintMonitor(address: { readonly url: string; readonly key?: 
   const stop = new AbortController();
   const client = openClient({ ...address, timeoutMs: 1500 });
   let hints: readonly string[] = [];
+  let calls: readonly string[] = [];
   let listener = () => {};
   const read = async () => {
     try {
-      ({ hints } = await client.status({ signal: stop.signal }));
+      const status = await client.status({ signal: stop.signal });
+      hints = status.hints;
+      calls = toProgressText(status.backends);
     } catch (error) {
       // Any other error is one that the submission itself reports.
       if (!(error instanceof RolloutError) || error.code !== 'unreachable') return;
@@ -33,6 +40,7 @@ export function openHintMonitor(address: { readonly url: string; readonly key?: 
   }, pollMs);
   return {
     hints: () => hints,
+    calls: () => calls,
     onChange(next) {
       listener = next;
     },

@@ -35,7 +35,7 @@ export async function submitAndFollow(client: Client, plan: SubmitPlan, io: Io):
   const written = new Set<string>();
   const tally = openTally(plan.submissions.length, () => run.accepted);
   await using monitor = openHintMonitor(plan.address, plan.patienceMs);
-  const progress = openProgress(io, tally.read, monitor.hints);
+  const progress = openProgress(io, () => ({ ...tally.read(), calls: monitor.calls() }), monitor.hints);
   monitor.onChange(progress.update);
   const release = io.onInterrupt(() => stop.abort(new Error('interrupted')));
   try {

@@ -9,6 +9,7 @@ import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { padEnd, toCount, toVisible } from '../terminal/text.ts';
 import { toBackendFacts } from './backend-facts.ts';
 import { describeBackendState, toBackendState } from './backend-state.ts';
+import { progressHeads, toProgressCells } from './call-progress.ts';
 
 const add: Command = {
   name: 'backend add',
@@ -126,10 +127,23 @@ function renderBackends(backends: readonly BackendView[], io: Io): string[] {
     const { id, dialect, url, in_flight, calls, policy_version, last_error } = backend;
     const state = toBackendState(backend);
     return {
-      cells: [id, describeBackendState(backend), toCount(in_flight), toCount(calls), toCount(policy_version), dialect, url],
+      cells: [
+        id,
+        describeBackendState(backend),
+        toCount(in_flight),
+        toCount(calls),
+        ...toProgressCells(backend),
+        toCount(policy_version),
+        dialect,
+        url,
+      ],
       colour: state === 'broken' ? ('red' as const) : state === 'up' ? undefined : ('yellow' as const),
       note: state === 'broken' && last_error !== null ? toVisible(last_error.message) : undefined,
     };
   });
-  return renderTable(['name', 'state', 'rollouts', 'calls', 'policy', 'dialect', 'address'], rows, toTableOptions(io, [2, 3, 4]));
+  return renderTable(
+    ['name', 'state', 'rollouts', 'calls', ...progressHeads, 'policy', 'dialect', 'address'],
+    rows,
+    toTableOptions(io, [2, 3, 4, 5, 6, 7]),
+  );
 }

@@ -13,6 +13,8 @@ export interface SubmitProgress {
   readonly elapsedMs: number;
   /** Rollouts ended per second, lately; undefined while none has. */
   readonly perSecond: number | undefined;
+  /** How the calls of the service get on: tokens per second, the oldest call, the last token. */
+  readonly calls?: readonly string[];
 }
 
 export function renderProgress(progress: SubmitProgress, options: { readonly columns: number; readonly paint: Paint }): string {
@@ -49,6 +51,7 @@ function toCounts(progress: SubmitProgress, paint: Paint): string {
     ...(accepted < total ? [paint('dim', `${toCount(accepted)} accepted`)] : []),
     ...(failed > 0 ? [paint('red', `${toCount(failed)} failed`)] : []),
     ...(cancelled > 0 ? [paint('yellow', `${toCount(cancelled)} cancelled`)] : []),
+    ...(progress.calls ?? []).map((text) => paint('dim', text)),
   ].join('  ');
 }
 

@@ -2,6 +2,7 @@
 
 import type { RolloutState } from '@millrace/protocol';
 import { toBackendState } from '../service/backend-state.ts';
+import { toProgressText } from '../service/call-progress.ts';
 import { toCount, toRate, toVisible } from '../terminal/text.ts';
 import { toTokensPerSecond, type WatchModel } from './watch-model.ts';
 
@@ -20,6 +21,7 @@ export function renderWatchLine({ status, ends, trouble }: WatchModel, date: Dat
     `failed ${toCount(rollouts.failed)}`,
     `${toRate((60 * recent.ended) / recent.seconds)} rollouts/min`,
     `${tokens === undefined ? '-' : toRate(tokens)} tokens/s`,
+    ...toProgressText(backends).slice(1),
     `reward ${ends.meanReward === undefined ? '-' : ends.meanReward.toFixed(3)}`,
     `backends ${usable}/${backends.length}`,
     `workers ${workers.filter(({ alive }) => alive).length}`,

@@ -27,8 +27,6 @@ export interface WatchModel {
   readonly status: ServiceStatus | undefined;
   /** Over the last ten seconds. */
   readonly turnsPerSecond: number;
-  /** Tokens per second of each backend that finished a call in the last ten seconds. */
-  readonly backendTokens: Readonly<Record<string, number>>;
   readonly ends: LastEnds;
   /** The newest last. */
   readonly events: readonly Event[];
@@ -38,8 +36,7 @@ export interface WatchModel {
 
 export interface WatchRecord {
   addStatus(status: ServiceStatus, nowMs: number): void;
-  /** `live` is false for an event from before the watch began, which no rate counts. */
-  addEvent(event: Event, options: { readonly nowMs: number; readonly live: boolean }): void;
+  addEvent(event: Event): void;
   addTrouble(trouble: string): void;
   read(nowMs: number): WatchModel;
 }
@@ -63,7 +60,6 @@ export function openWatchRecord(url: string, startedAtMs: number): WatchRecord {
   const ends: RolloutEnd[] = [];
   const turnsOfWorkers = new Map<string, number>();
   let turns: Counted[] = [];
-  let traffic: (Counted & { readonly backend: string })[] = [];
   let status: ServiceStatus | undefined;
   let trouble: string | undefined;
 
@@ -78,11 +74,8 @@ export function openWatchRecord(url: string, startedAtMs: number): WatchRecord {
         turnsOfWorkers.set(id, report.turns);
       }
     },
-    addEvent(event, { nowMs, live }) {
-      if (event.kind === 'backend-traffic') {
-        if (live) traffic.push({ atMs: nowMs, backend: event.backend_id ?? '', count: Number(event.data.sampled_tokens) || 0 });
-        return;
-      }
+    addEvent(event) {
+      if (event.kind === 'backend-traffic') return;
       events.push(event);
       if (events.length > eventsKept) events.shift();
       if (event.kind !== 'rollout-end') return;
@@ -95,12 +88,9 @@ export function openWatchRecord(url: string, startedAtMs: number): WatchRecord {
     read(nowMs) {
       const isRecent = ({ atMs }: Counted) => atMs > nowMs - windowMs;
       turns = turns.filter(isRecent);
-      traffic = traffic.filter(isRecent);
       const seconds = Math.max(1000, Math.min(windowMs, nowMs - startedAtMs)) / 1000;
-      const backendTokens: Record<string, number> = {};
-      for (const { backend, count } of traffic) backendTokens[backend] = (backendTokens[backend] ?? 0) + count / seconds;
       const turnsPerSecond = turns.reduce((total, { count }) => total + count, 0) / seconds;
-      return { url, status, turnsPerSecond, backendTokens, ends: toLastEnds(ends), events, trouble };
+      return { url, status, turnsPerSecond, ends: toLastEnds(ends), events, trouble };
     },
   };
 }

@@ -28,7 +28,7 @@ function renderFrame(model: WatchModel, style: FrameStyle, rows: number): string
   const { status } = model;
   if (status === undefined) return [...title, '', style.paint('dim', 'Waiting for the first answer.')];
   const top = [...title, '', ...renderSummary(model, status, style), '', ...renderStages(status, style)];
-  const tables = [renderBatches(status, style), renderBackends(status, model.backendTokens, style), ...renderPlaces(status, style)];
+  const tables = [renderBatches(status, style), renderBackends(status, style), ...renderPlaces(status, style)];
   const room = shareRows(
     tables.map((lines) => (lines.length === 0 ? 0 : lines.length + 1)),
     rows - top.length,

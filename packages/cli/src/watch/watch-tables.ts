@@ -2,8 +2,9 @@
 
 import type { BackendView, ServiceStatus } from '@millrace/protocol';
 import { describeBackendState, toBackendState } from '../service/backend-state.ts';
+import { progressHeads, toProgressCells } from '../service/call-progress.ts';
 import { renderTable, type TableRow } from '../terminal/table.ts';
-import { cut, progressBar, toBytes, toCount, toDuration, toRate, toVisible } from '../terminal/text.ts';
+import { cut, progressBar, toBytes, toCount, toDuration, toVisible } from '../terminal/text.ts';
 import type { FrameStyle } from './watch-overview.ts';
 
 const nameColumns = 24;
@@ -26,20 +27,19 @@ export function renderBatches({ batches }: ServiceStatus, { columns, paint }: Fr
   return renderTable(heads, rows, { columns, paint, right: [2, 3, 4], indent: 2 });
 }
 
-export function renderBackends({ backends }: ServiceStatus, tokens: Readonly<Record<string, number>>, style: FrameStyle): string[] {
+export function renderBackends({ backends }: ServiceStatus, style: FrameStyle): string[] {
   const { columns, paint } = style;
   if (backends.length === 0) return [paint('bold', 'Backends'), paint('yellow', '  none: rollouts wait in run')];
   const rows = backends.map((backend): TableRow => {
     const { id, url, in_flight, calls, policy_version } = backend;
     const state = toBackendState(backend);
-    const perSecond = tokens[id];
     return {
       cells: [
         cut(id, nameColumns),
         describeBackendState(backend),
         toCount(in_flight),
         toCount(calls),
-        perSecond === undefined ? '-' : toRate(perSecond),
+        ...toProgressCells(backend),
         toCount(policy_version),
         url,
       ],
@@ -47,8 +47,8 @@ export function renderBackends({ backends }: ServiceStatus, tokens: Readonly<Rec
       note: toErrorNote(backend, style.dateMs),
     };
   });
-  const heads = ['Backends', 'state', 'rollouts', 'calls', 'tokens/s', 'policy', 'address'];
-  return renderTable(heads, rows, { columns, paint, right: [2, 3, 4, 5], indent: 2 });
+  const heads = ['Backends', 'state', 'rollouts', 'calls', ...progressHeads, 'policy', 'address'];
+  return renderTable(heads, rows, { columns, paint, right: [2, 3, 4, 5, 6, 7], indent: 2 });
 }
 
 const recentMs = 300_000;

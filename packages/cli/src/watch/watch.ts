@@ -94,7 +94,7 @@ function readEvents(client: Client, record: WatchRecord, { lastId, signal }: Eve
   const follow = async () => {
     for await (const event of client.events({ after, signal })) {
       after = event.id;
-      record.addEvent(event, { nowMs: performance.now(), live: event.id > lastId });
+      record.addEvent(event);
       if (event.id >= lastId) caughtUp.resolve();
     }
   };

@@ -24,6 +24,17 @@ test('the line has counts, share, rate, time left and failures', () => {
   assert.equal(renderPlainProgress(half), ' 5,000/10,000   50%  50.0/s  ETA 1m 40s  10 failed  after 1m 00s');
 });
 
+test('the line says how calls get on, so that a slow engine does not look like nothing', () => {
+  const slow = { ...half, total: 5, accepted: 5, done: 0, failed: 0, perSecond: undefined };
+  const calls = ['0.3 tokens/s', 'oldest call 2m 10s', 'last token 4.0 s ago'];
+  assert.equal(
+    renderPlainProgress({ ...slow, calls }),
+    '0/5    0%  -/s  ETA -  0.3 tokens/s  oldest call 2m 10s  last token 4.0 s ago  after 1m 00s',
+  );
+  for (let columns = 12; columns < 200; columns++)
+    assert.ok(width(renderProgress({ ...slow, calls }, { columns, paint: plain })) < columns, `at ${columns} columns`);
+});
+
 test('without a rate there is no estimate', () => {
   const start = { ...half, done: 0, failed: 0, accepted: 1000, perSecond: undefined };
   assert.match(renderPlainProgress(start), /0\/10,000 {4}0% {2}-\/s {2}ETA - {2}1,000 accepted/);

@@ -45,9 +45,10 @@ function makeStatus(turns = 100, more: Partial<StatusInput> = {}): ServiceStatus
     last_error: null,
     in_flight: 32,
     calls: 20,
+    call_progress: { oldest_call_ms: 130_000, last_token_ms: 4000, tokens_per_s: 0.3 },
     tokens: 9,
   } as const;
-  const idle = { ...backend, in_flight: 0, calls: 0 };
+  const idle = { ...backend, in_flight: 0, calls: 0, call_progress: null };
   return serviceStatus.parse({
     rollouts: { queued: 9120, init: 4, ready: 6, run: 32, evaluate: 0, done: 801, failed: 3, cancelled: 0 },
     workers: [makeWorker('w-gone', 5), makeWorker('w-1', turns), makeWorker('w-2', turns)],
@@ -85,14 +86,10 @@ function makeRecord() {
   const record = openWatchRecord('http://127.0.0.1:8007', 0);
   record.addStatus(makeStatus(100), 0);
   record.addStatus(makeStatus(150), 5000);
-  record.addEvent(event.parse({ ...ended, id: 1, data: { state: 'failed', blame: 'sandbox', code: 'sandbox-died', reward: null } }), {
-    nowMs: 0,
-    live: false,
-  });
-  for (let id = 2; id <= 21; id++)
-    record.addEvent(event.parse({ ...ended, id, data: { state: 'done', reward: 0.5 } }), { nowMs: 6000, live: true });
+  record.addEvent(event.parse({ ...ended, id: 1, data: { state: 'failed', blame: 'sandbox', code: 'sandbox-died', reward: null } }));
+  for (let id = 2; id <= 21; id++) record.addEvent(event.parse({ ...ended, id, data: { state: 'done', reward: 0.5 } }));
   const traffic = { at: ended.at, kind: 'backend-traffic', backend_id: 'b1', data: { sampled_tokens: 4500 } };
-  record.addEvent(event.parse({ ...traffic, id: 22 }), { nowMs: 6000, live: true });
+  record.addEvent(event.parse({ ...traffic, id: 22 }));
   return record;
 }
 
@@ -116,7 +113,7 @@ test('a frame shows counts, throughput, rewards, failures, stages, backends, wor
     /^Failed {6}4\.76% of the last 21: 1 sandbox-died \(sandbox\)$/m,
     /^ {2}init {6}█{20}·{20} {4}4\/8 {3}2 \+ 9,120 queued$/m,
     /^ {2}run {7}█{40} {2}32\/32 {3}10$/m,
-    /^ {2}b1 +up +32 +20 +450 +7 {2}http:\/\/127\.0\.0\.1:8000$/m,
+    /^ {2}b1 +up +32 +20 +0\.30 +2m 10s +4\.0 s ago +7 {2}http:\/\/127\.0\.0\.1:8000$/m,
     /^ {2}b2 +draining/m,
     /^ {2}w-1 +alive +21 +150 +12 ms +180 MiB +4242 {2}node-1$/m,
     /^ {2}12:34:56 {2}rollout-end {5}r-1 {2}done {2}reward 0\.5$/m,
@@ -163,8 +160,7 @@ test('on 80 columns the throughput of a busy service is not cut', () => {
 test('rewards show their trend once there are enough', () => {
   const record = openWatchRecord('http://x', 0);
   record.addStatus(makeStatus(), 0);
-  for (let id = 1; id <= 48; id++)
-    record.addEvent(event.parse({ ...ended, id, data: { state: 'done', reward: id / 48 } }), { nowMs: 0, live: false });
+  for (let id = 1; id <= 48; id++) record.addEvent(event.parse({ ...ended, id, data: { state: 'done', reward: id / 48 } }));
   assert.match(render(record.read(1)), /^Rewards {5}mean 0\.510 {2}▁▂▂▃▄▄▅▅▆▇▇█ {2}of 48$/m);
 });
 
@@ -191,7 +187,7 @@ test('on 80 columns an event shows the start of a long id, and its reward', () =
   const record = openWatchRecord('http://x', 0);
   record.addStatus(makeStatus(), 0);
   const long = { ...ended, rollout_id: 'r-4b6234fa-1ac5-49ab-9556-7c66dece6191', id: 1, data: { state: 'done', reward: 1 } };
-  record.addEvent(event.parse(long), { nowMs: 0, live: false });
+  record.addEvent(event.parse(long));
   assert.match(render(record.read(1), 80), /rollout-end {5}r-4b6234fa-1ac5… {2}done {2}reward 1$/m);
   assert.match(render(record.read(1), 120), /rollout-end {5}r-4b6234fa-1ac5-49ab-9556-7c66dece6191 {2}done {2}reward 1$/m);
 });
@@ -221,7 +217,7 @@ test('the line without a terminal has counts, rates, reward, backends, batches a
   const line = renderWatchLine(makeRecord().read(10_000), new Date(dateMs));
   assert.match(
     line,
-    /^2026-01-01T12:35:00Z {2}queued 9,120 {2}running 42 {2}done 801 {2}failed 3 {2}120 rollouts\/min {2}1,000 tokens\/s {2}reward 0\.500 {2}backends 1\/3 {2}workers 2 {2}policy 7 running$/,
+    /^2026-01-01T12:35:00Z {2}queued 9,120 {2}running 42 {2}done 801 {2}failed 3 {2}120 rollouts\/min {2}1,000 tokens\/s {2}oldest call 2m 10s {2}last token 4\.0 s ago {2}reward 0\.500 {2}backends 1\/3 {2}workers 2 {2}policy 7 running$/,
   );
 });
 

@@ -4,9 +4,9 @@ import { definedOf, type MachineReport, type WorkerReport } from '@millrace/prot
 import type { PauseRules } from '../base/clock.ts';
 import type { LoopLag } from '../base/loop-lag.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
+import type { TokenRate } from '../inference/pool/token-rate.ts';
 import type { PipelineConfig } from './attempt/pipeline-config.ts';
 import type { Stage } from './attempt/stage.ts';
-import type { TokenRate } from './token-rate.ts';
 
 /** Longer while the store is slow: with a thousand machines, renewals would otherwise be most of its work. */
 export function toRenewPause(leaseMs: number): PauseRules {
@@ -43,6 +43,7 @@ export function toWorkerReport({ loopLag, pool, config, machine }: ReportDeps, n
     held: now.held,
     backends: pool.inFlight(),
     calls: pool.calls(),
+    call_progress: pool.callProgress(),
     turns: now.turns,
     sampled_tokens: sampledTokens,
     tokens_per_s: now.tokenRate.read(sampledTokens),

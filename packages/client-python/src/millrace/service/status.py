@@ -38,6 +38,18 @@ class BackendProbe:
 
 
 @dataclass(frozen=True)
+class CallProgress:
+    """How the running calls on a backend get on."""
+
+    #: How long the oldest call has run.
+    oldest_call_ms: int
+    #: Since a token arrived in one of the calls; None if none has a token yet.
+    last_token_ms: Optional[int]
+    #: Over the last ten seconds. Some engines send all tokens at the end of a call.
+    tokens_per_s: float
+
+
+@dataclass(frozen=True)
 class BackendView:
     id: str
     url: str
@@ -68,6 +80,8 @@ class BackendView:
     broken_for: tuple[str, ...] = ()
     #: Counts the servers that have answered at its address: a restart is another server.
     generation: int = 1
+    #: How its calls get on; None while there are none.
+    call_progress: Optional[CallProgress] = None
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,7 @@ class WorkerReport:
     loop_lag_ms: LoopLag
     rss_bytes: int
     calls: Optional[Mapping[str, int]] = None
+    call_progress: Optional[Mapping[str, CallProgress]] = None
     tokens_per_s: Optional[float] = None
     machine: Optional[MachineReport] = None
     #: How long a renewal lasts.

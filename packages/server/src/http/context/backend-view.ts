@@ -1,6 +1,6 @@
 // Converts a backend's record to its wire view.
 
-import type { BackendView } from '@millrace/protocol';
+import type { BackendView, CallProgressReport } from '@millrace/protocol';
 import type { BackendProbe, BackendRecord } from '../../inference/backends/backend.ts';
 import { explainLogprobs, logprobsOf } from '../../inference/backends/logprobs.ts';
 import { tokenRoutes } from '../../inference/backends/open-backend.ts';
@@ -30,8 +30,20 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
     last_error: health ? { message: health.error, at: toTime(health.errorAtMs) } : null,
     in_flight: load?.inFlight ?? 0,
     calls: context.workers.reduce((total, { report }) => total + (report?.calls?.[id] ?? 0), 0),
+    call_progress: toProgress(context.workers.flatMap(({ report }) => report?.call_progress?.[id] ?? [])),
     tokens: load?.tokens ?? 0,
     note: null,
+  };
+}
+
+/** Over all workers that have calls on it. */
+function toProgress(reports: readonly CallProgressReport[]): CallProgressReport | null {
+  if (reports.length === 0) return null;
+  const tokens = reports.flatMap(({ last_token_ms }) => last_token_ms ?? []);
+  return {
+    oldest_call_ms: Math.max(...reports.map(({ oldest_call_ms }) => oldest_call_ms)),
+    last_token_ms: tokens.length === 0 ? null : Math.min(...tokens),
+    tokens_per_s: reports.reduce((sum, { tokens_per_s }) => sum + tokens_per_s, 0),
   };
 }
 

@@ -41,8 +41,21 @@ function findClassHints({ classes, machines }: HintSources): string[] {
 
 function findBackendHints(backends: readonly BackendView[]): string[] {
   if (backends.length === 0) return ['no backend has joined: add one with `millrace backend add URL`'];
-  if (backends.some(({ state, health }) => state === 'up' && health === 'ok')) return [];
+  if (backends.some(({ state, health }) => state === 'up' && health === 'ok')) return backends.filter(isSilent).map(describeSilence);
   return [`no backend takes rollouts: ${backends.map(describeBackend).join(', ')}`];
+}
+
+const silentMs = 60_000;
+
+/** Calls run, and no token arrives. Engines that send all tokens at the end of a call look like this too. */
+function isSilent({ call_progress }: BackendView): boolean {
+  if (call_progress === null) return false;
+  const { oldest_call_ms, last_token_ms } = call_progress;
+  return oldest_call_ms > silentMs && (last_token_ms ?? oldest_call_ms) > silentMs;
+}
+
+function describeSilence({ id }: BackendView): string {
+  return `${id} has sent no token for more than a minute, and calls run there: it is slow, overloaded or hangs; look at its log`;
 }
 
 function describeBackend({ id, state, health, last_error: error }: BackendView): string {

@@ -9,6 +9,7 @@ import type { CacheCall } from '../cache/cache-admission.ts';
 import type { CacheGate } from '../cache/cache-gate.ts';
 import type { CacheGates } from '../cache/cache-gates.ts';
 import type { IdentityWatch } from '../identity/identity-watch.ts';
+import type { CallProgress, RunningCall } from './call-progress.ts';
 import { type HealthMonitor, judgeFailure, type Outcome } from './health.ts';
 import type { PlacedRollout } from './placements.ts';
 import type { Traffic } from './traffic.ts';
@@ -22,8 +23,8 @@ export interface PoolEntry {
   readonly watch?: IdentityWatch;
   /** Leases of this process. */
   leases: number;
-  /** Calls of this process in flight. */
-  calls: number;
+  /** The calls of this process in flight. */
+  readonly progress: CallProgress;
   /** Leases of this process on each data-parallel rank. */
   readonly ranks: number[];
   hasLeft: boolean;
@@ -153,7 +154,7 @@ export type CallReport =
 export class BackendCall {
   readonly #lease: BackendLease;
   readonly #deps: LeaseDeps;
-  readonly #startedAt: number;
+  readonly #running: RunningCall;
   #counted = 0;
   #firstTokenMs: number | undefined;
   #isOpen = true;
@@ -161,16 +162,16 @@ export class BackendCall {
   constructor(lease: BackendLease, deps: LeaseDeps) {
     this.#lease = lease;
     this.#deps = deps;
-    this.#startedAt = deps.clock.monotonic();
-    lease.entry.calls += 1;
+    this.#running = lease.entry.progress.start();
     if (lease.last.outcome !== 'answered') deps.traffic.countRetry(lease.id);
   }
 
   /** How many tokens have arrived so far. */
   progress(sampledTokens: number): void {
     if (!this.#isOpen || sampledTokens <= this.#counted) return;
-    this.#firstTokenMs ??= this.#deps.clock.monotonic() - this.#startedAt;
+    this.#firstTokenMs ??= this.#deps.clock.monotonic() - this.#running.startedAt;
     this.#deps.traffic.countTokens(this.#lease.id, sampledTokens - this.#counted);
+    this.#lease.entry.progress.addTokens(this.#running, sampledTokens - this.#counted);
     this.#counted = sampledTokens;
   }
 
@@ -183,13 +184,13 @@ export class BackendCall {
       this.progress(generation.tokenIds.length);
       const tokens = promptTokens + generation.tokenIds.length;
       this.#lease.noteTurn({ tokens, cachedTokens: generation.cachedTokens, firstTokenMs: this.#firstTokenMs });
-      traffic.countAnswer(id, { ...report, ms: clock.monotonic() - this.#startedAt });
+      traffic.countAnswer(id, { ...report, ms: clock.monotonic() - this.#running.startedAt });
     } else {
       this.#lease.noteTurn({});
       if (report.kind === 'failed') traffic.countError(id, report.error);
     }
     this.#isOpen = false;
-    entry.calls -= 1;
+    entry.progress.end(this.#running);
     if (report.kind === 'stopped') return;
     const error = report.kind === 'failed' ? report.error : undefined;
     const outcome = error ? judgeFailure(error) : 'answered';

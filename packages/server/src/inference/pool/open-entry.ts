@@ -13,6 +13,7 @@ import { openAsk } from '../identity/ask-server.ts';
 import { findChange, joinProbe } from '../identity/identity.ts';
 import { IdentityWatch } from '../identity/identity-watch.ts';
 import { readInstance } from '../identity/instance.ts';
+import { CallProgress } from './call-progress.ts';
 import type { PoolEntry } from './lease.ts';
 import type { Placements } from './placements.ts';
 import { probeTimeoutMs } from './placements.ts';
@@ -40,9 +41,9 @@ export interface OpenEntry extends PoolEntry, AsyncDisposable {
 }
 
 /** Over an adapter that the caller opens: nothing is known of its connections, and its server is not watched. */
-export function openPlainEntry(first: BackendRecord, open: (record: BackendRecord) => Backend): OpenEntry {
+export function openPlainEntry(first: BackendRecord, open: (record: BackendRecord) => Backend, clock: Clock): OpenEntry {
   const entry: OpenEntry = {
-    ...{ id: first.id, record: first, backend: open(first), leases: 0, calls: 0, ranks: [], hasLeft: false },
+    ...{ id: first.id, record: first, backend: open(first), progress: new CallProgress(clock), leases: 0, ranks: [], hasLeft: false },
     update(record) {
       if (!isSameServer(entry.record, record)) entry.backend = open(record);
       entry.record = record;
@@ -93,7 +94,7 @@ export function openEntry(first: BackendRecord, deps: EntryDeps): OpenEntry {
   };
   connect();
   const entry: OpenEntry = {
-    ...{ id, record: first, backend: open(first), watch, leases: 0, calls: 0, ranks: [], hasLeft: false },
+    ...{ id, record: first, backend: open(first), watch, progress: new CallProgress(deps.clock), leases: 0, ranks: [], hasLeft: false },
     update(record) {
       if (record.policyVersion !== entry.record.policyVersion) watch.doubt();
       const isAnother = watch.adopt(record.probe);

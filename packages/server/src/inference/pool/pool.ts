@@ -1,7 +1,7 @@
 // The pool of backends. A rollout is placed once, among all rollouts of all workers, and keeps its backend: it moves only when that
 // backend fails, leaves, breaks, or is far busier than the others. The pool does not poll.
 
-import { type BackendId, definedOf, RolloutError } from '@millrace/protocol';
+import { type BackendId, type CallProgressReport, definedOf, RolloutError } from '@millrace/protocol';
 import { Agent } from 'undici';
 import { type Clock, sleep, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
@@ -95,7 +95,7 @@ export class BackendPool implements AsyncDisposable {
   constructor({ open, ...options }: PoolOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#open = (record) => (open ? openPlainEntry(record, open) : openEntry(record, this.#entryDeps()));
+    this.#open = (record) => (open ? openPlainEntry(record, open, this.#clock) : openEntry(record, this.#entryDeps()));
     this.#health = options.placements && this.#openHealth(options.placements);
     this.#sessions = new SessionFinisher(this.#agent, this.#clock);
     this.#caches = options.holdForCache ? new CacheGates(this.#clock) : undefined;
@@ -188,7 +188,17 @@ export class BackendPool implements AsyncDisposable {
 
   /** Calls of this worker in flight on each backend. */
   calls(): Record<string, number> {
-    return Object.fromEntries(Array.from(this.#entries.values(), ({ id, calls }) => [id, calls]));
+    return Object.fromEntries(Array.from(this.#entries.values(), ({ id, progress }) => [id, progress.calls]));
+  }
+
+  /** How they get on; only of backends with calls. */
+  callProgress(): Record<string, CallProgressReport> {
+    return Object.fromEntries(
+      [...this.#entries.values()].flatMap(({ id, progress }) => {
+        const read = progress.read();
+        return read ? [[id, read]] : [];
+      }),
+    );
   }
 
   /** Rollouts of this worker that wait for room in the KV cache of each backend. */

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { backendId, serviceStatus, workerId } from '@millrace/protocol';
-import { FakeClock, makeBatch } from '@millrace/testkit';
+import { backendId, type CallProgressReport, serviceStatus, workerId } from '@millrace/protocol';
+import { FakeClock, makeBatch, makeReport } from '@millrace/testkit';
 import { silentLog } from '../../../src/base/log.ts';
 import { limitFileSize } from '../../store/sqlite/bed.ts';
 import { errorOf, makeFailure, makeResult, openFloor, shareFloor, task } from '../floor.ts';
@@ -30,6 +30,7 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
     last_error: null,
     in_flight: 0,
     calls: 3,
+    call_progress: null,
     tokens: 0,
   };
   assert.deepEqual(joined.body, view);
@@ -104,6 +105,23 @@ test('two addresses never share an id, and an invalid address is refused', async
   assert.equal(new Set(await Promise.all(addresses.map(id))).size, addresses.length);
   for (const bad of ['ftp://x', 'nonsense', '', 7])
     assert.match(errorOf(await floor.call('POST', '/v1/backends', { url: bad })).message, /^url: /);
+});
+
+test('the status shows how the calls on a backend get on over all workers, and says if no token comes', async () => {
+  await using floor = await openFloor({ clock: new FakeClock() });
+  await floor.call('POST', '/v1/backends', { url });
+  const report = (id: string, call_progress: CallProgressReport) =>
+    floor.store.registerWorker({ id: workerId.parse(id), host: 'here', pid: 1 }, { leaseMs: 60_000 }).then(() =>
+      floor.store.renew(workerId.parse(id), {
+        leaseMs: 60_000,
+        report: { ...makeReport(0), call_progress: { '10.0.0.1:8000': call_progress } },
+      }),
+    );
+  await report('w-1', { oldest_call_ms: 70_000, last_token_ms: null, tokens_per_s: 0 });
+  await report('w-2', { oldest_call_ms: 90_000, last_token_ms: 65_000, tokens_per_s: 0.5 });
+  const { backends, hints } = serviceStatus.parse((await floor.call('GET', '/v1/status')).body);
+  assert.deepEqual(backends[0]?.call_progress, { oldest_call_ms: 90_000, last_token_ms: 65_000, tokens_per_s: 0.5 });
+  assert.match(hints.join(), /10\.0\.0\.1:8000 has sent no token for more than a minute/);
 });
 
 test('readiness reports what is missing', async () => {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '@millrace/testkit/plain';
-import { TokenRate } from '../../src/pipeline/token-rate.ts';
+import { TokenRate } from '../../../src/inference/pool/token-rate.ts';
 
 test('the rate is that of the last ten seconds, and falls to 0 when nothing is sampled', () => {
   const clock = new FakeClock();
