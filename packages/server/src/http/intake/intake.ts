@@ -9,6 +9,7 @@ import {
   RolloutError,
   type RolloutId,
   rolloutId,
+  type SchemaResult,
   type Submission,
   type SubmitReply,
   submission,
@@ -16,6 +17,7 @@ import {
 import { z } from 'zod';
 import type { Clock } from '../../base/clock.ts';
 import { runNow } from '../../base/pace.ts';
+import { callScenario } from '../../scenario/call-scenario.ts';
 import type { Scenarios } from '../../scenario/load/load.ts';
 import { safeParseTask } from '../../scenario/read-task.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
@@ -95,9 +97,20 @@ export interface SentTask {
 /** Throws `task-invalid` for a task that its scenario cannot read, or no machine can run. */
 export async function checkTask({ scenario, task: sent, at }: SentTask, context: AppContext): Promise<void> {
   refuseImages(sent, at);
-  const schema = { safeParseAsync: (data: unknown) => safeParseTask(scenario, data) };
+  const schema = { safeParseAsync: (data: unknown) => parseWith(scenario, data, at) };
   const task = await check(schema, sent, { at, code: 'task-invalid', fields: scenario.task });
   await refuseSandbox({ scenario, sent, task, at }, context);
+}
+
+/** A schema of the user's own that throws is named with file and line. */
+async function parseWith(scenario: Scenario, data: unknown, at: readonly PropertyKey[]): Promise<SchemaResult<unknown>> {
+  const code = 'task-invalid';
+  try {
+    return await callScenario({ what: `scenario ${scenario.name}, task`, code }, () => safeParseTask(scenario, data));
+  } catch (error) {
+    if (!(error instanceof RolloutError) || error.code !== code) throw error;
+    throw error.cause instanceof RangeError ? error.cause : toFaultError([toFault(at, error.message)], { code });
+  }
 }
 
 export function unknownScenario(at: readonly PropertyKey[], name: string, scenarios: Scenarios): RolloutError {
