@@ -4,6 +4,7 @@
 
 import { didYouMean, type ErrorCode, messageOf, RolloutError } from '@millrace/protocol/plain';
 import { type Command, type CommandGroup, type Io, isGroup, UsageError } from './command/command.ts';
+import type { CompletionWords } from './command/completion.ts';
 import { renderGroupHelp, renderHelp, renderRows } from './command/help.ts';
 import { parseArguments } from './command/parse-arguments.ts';
 
@@ -53,6 +54,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Shows stages, throughput, rewards, batches, backends and workers, live.',
     load: async () => (await import('./watch/watch.ts')).watchCommand,
   },
+  logs: {
+    summary: 'Prints the events of the service, or of one rollout.',
+    load: async () => (await import('./service/logs.ts')).serviceLogsCommand,
+  },
   ls: {
     summary: 'Lists rollouts, the newest first.',
     load: async () => (await import('./rollouts/list.ts')).listCommand,
@@ -101,6 +106,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Checks everything that serve needs, and shows how to get what is missing.',
     load: async () => (await import('./operate/doctor.ts')).doctorCommand,
   },
+  completion: {
+    summary: 'Prints a script that completes commands and options in bash, zsh or fish.',
+    load: async () => (await import('./command/completion.ts')).makeCompletionCommand(readCompletionWords),
+  },
   version: {
     summary: 'Prints the version.',
     load: async () => (await import('./command/version.ts')).versionCommand,
@@ -115,6 +124,12 @@ export const firstSteps: readonly (readonly [string, string])[] = [
   ['millrace submit tasks.jsonl > results.jsonl', 'run the tasks; one JSON line for each rollout'],
   ['millrace watch', 'follow what happens'],
 ];
+
+async function readCompletionWords(): Promise<CompletionWords> {
+  const { toCompletionWords } = await import('./command/completion.ts');
+  const loaded = await Promise.all(Object.entries(commands).map(async ([name, { load }]) => [name, await load()] as const));
+  return toCompletionWords(Object.fromEntries(loaded));
+}
 
 /** Runs one command line and returns its exit code. Throws nothing. */
 export async function runMillrace(argv: readonly string[], io: Io): Promise<number> {

@@ -7,6 +7,7 @@ import { findBatch } from '../command/find-id.ts';
 import type { Io } from '../terminal/io.ts';
 import { renderTable, type TableRow, toTableOptions } from '../terminal/table.ts';
 import { toDuration, toVisible } from '../terminal/text.ts';
+import { filterOptions, toListFilter } from './list-filter.ts';
 
 export const listCommand: Command = {
   name: 'ls',
@@ -16,11 +17,17 @@ export const listCommand: Command = {
     batch: { type: 'string', value: 'ID', describe: 'Only rollouts of this batch.' },
     group: { type: 'string', value: 'ID', describe: 'Only rollouts of this group.' },
     scenario: { type: 'string', value: 'NAME', describe: 'Only rollouts of this scenario.' },
+    ...filterOptions,
     limit: { type: 'string', value: 'N', describe: 'At most this many; 20 by default.' },
     ...jsonOption,
     ...serviceOptions,
   },
-  examples: ['millrace ls', 'millrace ls --state failed --limit 50', 'millrace ls --batch step-12 --json | jq length'],
+  examples: [
+    'millrace ls',
+    'millrace ls --state failed --limit 50',
+    'millrace ls --reward ..0 --blame policy --text timeout',
+    'millrace ls --batch step-12 --json | jq length',
+  ],
   run: runList,
 };
 
@@ -31,14 +38,30 @@ async function runList(args: Arguments, io: Io): Promise<number> {
     scenario: args.text('scenario'),
   });
   const limit = args.count('limit', 1) ?? 20;
+  const isMeant = toListFilter(args);
   await using client = openClient(toServiceAddress(args, io));
   const named = args.text('batch');
   const batch = named === undefined ? undefined : (await findBatch(client, named)).id;
-  const rollouts = await Array.fromAsync(client.list({ ...filter, ...definedOf({ batch }), order: 'newest', limit }));
+  const listed = client.list({ ...filter, ...definedOf({ batch, limit: isMeant ? undefined : limit }), order: 'newest' });
+  const rollouts = await takeSome(listed, { isMeant, limit });
   if (args.flag('json')) io.stdout.write(`${JSON.stringify(rollouts, undefined, 2)}\n`);
   else if (rollouts.length === 0) io.stderr.write('There is no such rollout.\n');
   else io.stdout.write(`${renderRollouts(rollouts, io).join('\n')}\n`);
   return 0;
+}
+
+interface Wanted {
+  readonly isMeant: ((view: RolloutView) => boolean) | undefined;
+  readonly limit: number;
+}
+
+async function takeSome(listed: AsyncIterable<RolloutView>, { isMeant = () => true, limit }: Wanted): Promise<RolloutView[]> {
+  const taken: RolloutView[] = [];
+  for await (const view of listed) {
+    if (isMeant(view)) taken.push(view);
+    if (taken.length === limit) break;
+  }
+  return taken;
 }
 
 function renderRollouts(rollouts: readonly RolloutView[], io: Io): string[] {

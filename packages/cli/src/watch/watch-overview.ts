@@ -2,6 +2,7 @@
 // at the bottom.
 
 import type { Event, EventKind, RolloutState, ServiceStatus } from '@millrace/protocol';
+import { describeEvent } from '../terminal/event-text.ts';
 import {
   type Colour,
   cut,
@@ -160,7 +161,7 @@ export function renderEvents(events: readonly Event[], { columns, paint, rows }:
     .slice(2 - rows)
     .map((event) => {
       const text = cut(
-        `  ${event.at.slice(11, 19)}  ${padEnd(event.kind, 14)}  ${toVisible(toDetail(event, columns < 100 ? 16 : columns))}`,
+        `  ${event.at.slice(11, 19)}  ${padEnd(event.kind, 14)}  ${describeEvent(event, columns < 100 ? 16 : columns)}`,
         columns,
       );
       return event.data.state === 'failed' ? paint('red', text) : text;
@@ -173,18 +174,4 @@ const routine: readonly EventKind[] = ['turn-end', 'rollout-queue', 'rollout-mov
 
 function isNotable({ kind, data }: Event): boolean {
   return !routine.includes(kind) || data.reason === 'retry' || data.reason === 'loss';
-}
-
-/** The start of an id is enough for `millrace show`. */
-function toDetail({ rollout_id, worker_id, backend_id, data }: Event, idColumns: number): string {
-  const ids = [rollout_id ?? worker_id, backend_id].flatMap((id) => (id === undefined ? [] : [cut(id, idColumns)]));
-  const facts = Object.entries(data).flatMap(([name, value]) => {
-    if (value === null || typeof value === 'object' || name === 'worker') return [];
-    return name === 'state' || name === 'reason' ? [String(value)] : [`${name} ${typeof value === 'number' ? toNumber(value) : value}`];
-  });
-  return [...ids, ...facts].join('  ');
-}
-
-function toNumber(value: number): string {
-  return value.toLocaleString('en', { maximumFractionDigits: 3 });
 }

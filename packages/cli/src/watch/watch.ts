@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Client, openClient } from '@millrace/client';
-import { messageOf, RolloutError } from '@millrace/protocol';
+import { messageOf, RolloutError, type ServiceStatus } from '@millrace/protocol';
 import { type Arguments, type Command, serviceOptions, toServiceAddress } from '../command/command.ts';
 import type { Io } from '../terminal/io.ts';
 import { wantsColor } from '../terminal/text.ts';
@@ -16,12 +16,14 @@ export const watchCommand: Command = {
   summary: 'Shows stages, throughput, rewards, batches, backends and workers, live; q quits.',
   options: {
     once: { type: 'boolean', describe: 'Prints one frame and exits.' },
+    json: { type: 'boolean', describe: 'Writes the status as a JSON line for each interval, or once with --once.' },
     interval: { type: 'string', value: 'TIME', describe: 'Time between lines where the output is not a terminal; 5s by default.' },
     ...serviceOptions,
   },
   examples: [
     'millrace watch',
     'millrace watch --once',
+    'millrace watch --once --json | jq .tokens_per_s',
     'millrace watch --interval 30s >> watch.log',
     'millrace watch --url http://trainer-3:8007',
   ],
@@ -40,6 +42,7 @@ async function runWatch(args: Arguments, io: Io): Promise<number> {
   const record = openWatchRecord(address.url, performance.now());
   const first = await client.status();
   record.addStatus(first, performance.now());
+  if (args.flag('json')) return await writeJson(client, first, { io, intervalMs, isOnce: args.flag('once') });
   const reading = readEvents(client, record, { lastId: first.last_event_id, signal: stop.signal });
   await Promise.race([reading.caughtUp, sleep(500)]);
   if (args.flag('once')) {
@@ -51,6 +54,28 @@ async function runWatch(args: Arguments, io: Io): Promise<number> {
   stop.abort();
   await Promise.all([reading.done, polling]);
   return 0;
+}
+
+interface JsonOutput {
+  readonly io: Io;
+  readonly intervalMs: number;
+  readonly isOnce: boolean;
+}
+
+/** Until Ctrl-C. A service that does not answer ends it, with the reason on standard error. */
+async function writeJson(client: Client, first: ServiceStatus, { io, intervalMs, isOnce }: JsonOutput): Promise<number> {
+  const stop = new AbortController();
+  const release = io.onInterrupt(() => stop.abort());
+  try {
+    for (let status = first; ; status = await client.status()) {
+      io.stdout.write(`${JSON.stringify({ at: new Date().toISOString(), ...status })}\n`);
+      if (isOnce) return 0;
+      await pauseFor(intervalMs, stop.signal);
+      if (stop.signal.aborted) return 0;
+    }
+  } finally {
+    release();
+  }
 }
 
 function printFrame(record: WatchRecord, io: Io): number {

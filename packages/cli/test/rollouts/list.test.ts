@@ -25,6 +25,32 @@ test('rollouts are listed newest first, filtered by state, group, scenario and b
   assert.match((await service.run(['ls', '--state', 'ended'])).err, /--state ended is not one of queued, /);
 });
 
+test('filters look behind rollouts that do not match, and refuse what they cannot read', async () => {
+  await using service = await openRealService();
+  await service.client.submit(['a', 'b', 'c'].map((id) => ({ id, scenario: 'math', task, metadata: { note: `Note of ${id}` } })));
+  await service.client.cancel('b');
+  const list = async (...more: string[]) => idsIn((await service.run(['ls', '--json', '--limit', '1', ...more])).out);
+  assert.deepEqual(await list('--text', 'note of A'), ['a']);
+  assert.deepEqual(await list('--reward', 'none', '--text', '"queued"'), ['c']);
+  assert.deepEqual(await list('--reward', '0..1'), []);
+  assert.deepEqual(await list('--stop-reason', 'completed'), []);
+  for (const bad of ['', '..', 'x', '1...2', '0.5-1'])
+    assert.match((await service.run(['ls', `--reward=${bad}`])).err, /is not a range such as/);
+  assert.match((await service.run(['ls', '--blame', 'nobody'])).err, /--blame nobody is not one of caller, /);
+});
+
+test('logs prints the events of the service or of one rollout, and watch --json its status', async () => {
+  await using service = await openRealService();
+  await service.client.submit(['r-a1', 'r-b1'].map((id) => ({ id, scenario: 'math', task })));
+  await service.client.cancel('r-a1');
+  assert.match((await service.run(['logs'])).out, /^\d{4}-\S+Z {2}rollout-queue +r-a1[\s\S]*Z {2}rollout-end +r-a1 {2}cancelled/m);
+  const lines = (await service.run(['logs', 'r-b', '--json'])).out.trim().split('\n');
+  assert.deepEqual([...new Set(lines.map((line) => JSON.parse(line).rollout_id))], ['r-b1']);
+  assert.match((await service.run(['logs', 'nope'])).err, /no rollout is called nope/);
+  const { out } = await service.run(['watch', '--once', '--json']);
+  assert.deepEqual([JSON.parse(out).rollouts.queued, out.trim().includes('\n')], [1, false]);
+});
+
 test('rollouts are cancelled by id, and each says what became of it', async () => {
   await using service = await openRealService();
   await service.client.submit(['a', 'b'].map((id) => ({ id, scenario: 'math', task })));
