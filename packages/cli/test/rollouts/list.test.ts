@@ -34,7 +34,7 @@ test('filters look behind rollouts that do not match, and refuse what they canno
   assert.deepEqual(await list('--reward', 'none', '--text', '"queued"'), ['c']);
   assert.deepEqual(await list('--reward', '0..1'), []);
   assert.deepEqual(await list('--stop-reason', 'completed'), []);
-  for (const bad of ['', '..', 'x', '1...2', '0.5-1'])
+  for (const bad of ['..', 'x', '1..x', '0.5-1'])
     assert.match((await service.run(['ls', `--reward=${bad}`])).err, /is not a range such as/);
   assert.match((await service.run(['ls', '--blame', 'nobody'])).err, /--blame nobody is not one of caller, /);
 });
