@@ -16,7 +16,8 @@ export const configOptions = {
   tokenizer: {
     type: 'string',
     value: 'FOLDER',
-    describe: 'Folder with the tokenizer.json and tokenizer_config.json of the model, or the address of a backend.',
+    describe:
+      'Folder with the tokenizer.json and tokenizer_config.json of the model, the address of a backend, or the name of a model that this machine or the mirror in HF_ENDPOINT has.',
   },
   driver: {
     type: 'string',

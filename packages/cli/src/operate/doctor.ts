@@ -6,6 +6,7 @@ import type { Arguments, Command, Io } from '../command/command.ts';
 import { openPaint, padEnd, wantsColor, width, wrap } from '../terminal/text.ts';
 import { serveOptions, toServeSettings } from './config-options.ts';
 import { runChecks } from './doctor-checks.ts';
+import { withModelFolder } from './model-name.ts';
 
 export const doctorCommand: Command = {
   name: 'doctor',
@@ -19,7 +20,9 @@ export const doctorCommand: Command = {
 };
 
 async function runDoctor(args: Arguments, io: Io): Promise<number> {
-  const checks = await runChecks(toServeSettings(args, io));
+  const settings = toServeSettings(args, io);
+  const config = await withModelFolder(settings.config, { ...settings, io }).catch(() => settings.config); // a check says that it is not there
+  const checks = await runChecks({ ...settings, config });
   const look = { columns: Math.min(io.stdout.columns ?? 100, 120), color: wantsColor(io.stdout, io.env) };
   io.stdout.write(args.flag('json') ? `${JSON.stringify(checks, undefined, 2)}\n` : renderChecks(checks, look));
   return checks.some((check) => check.level === 'fail') ? 1 : 0;

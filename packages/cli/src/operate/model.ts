@@ -4,11 +4,12 @@ import { messageOf } from '@millrace/protocol';
 import { type ModelReport, reportModel, toolParserNames } from '@millrace/server';
 import { type Command, type CommandGroup, jsonOption } from '../command/command.ts';
 import { openPaint, padEnd, wantsColor } from '../terminal/text.ts';
+import { findModel, isModelName } from './model-name.ts';
 
 const check: Command = {
   name: 'model check',
   summary: 'Proves that a model can be used exactly: renders turns with its chat template, reads them back, and prints what differs.',
-  positional: '<folder|url>',
+  positional: '<folder|url|name>',
   options: {
     'tool-parser': { type: 'string', value: 'NAME', describe: `The tool-call format: ${toolParserNames.join(', ')}; auto by default.` },
     'chat-template': {
@@ -25,7 +26,8 @@ const check: Command = {
     'millrace model check models/x --tool-parser hermes --json',
   ],
   async run(args, io) {
-    const [tokenizer = ''] = args.positionals;
+    const [named = ''] = args.positionals;
+    const tokenizer = (await isModelName(named)) ? (await findModel(named, { backends: [], env: io.env })).folder : named;
     const [toolParser, chatTemplate] = [args.choice('tool-parser', toolParserNames), args.text('chat-template')];
     const tokenizerApiKey = args.text('api-key');
     let found: ModelReport;

@@ -17,6 +17,7 @@ import { type Arguments, type Command, type Io, UsageError } from '../command/co
 import { openPaint, wantsColor } from '../terminal/text.ts';
 import { onStopAsked, type ServeSettings, serveOptions, toServeSettings } from './config-options.ts';
 import { openDrainView } from './drain-view.ts';
+import { withModelFolder } from './model-name.ts';
 import { renderBanner, renderRefusal, renderStarting } from './serve-text.ts';
 
 export const serveCommand: Command = {
@@ -29,16 +30,20 @@ export const serveCommand: Command = {
   examples: [
     'millrace serve --tokenizer models/qwen3',
     'millrace serve --tokenizer models/qwen3 --backend http://gpu-0:8000 --backend http://gpu-1:8000',
+    'millrace serve --tokenizer Qwen/Qwen3-8B --backend http://127.0.0.1:8000',
     'millrace serve --config millrace.json --workers 4 --log json',
   ],
   run: runServe,
 };
 
 async function runServe(args: Arguments, io: Io): Promise<number> {
-  const settings = toServeSettings(args, io);
+  const asked = toServeSettings(args, io);
+  const settings = { ...asked, config: await withModelFolder(asked.config, { ...asked, io }) };
   const format = toLogFormat(args, io);
   if (settings.workers > 0 && settings.config.model.tokenizer === undefined)
-    throw new UsageError('--tokenizer is missing: the folder with tokenizer.json and tokenizer_config.json, or the address of a backend');
+    throw new UsageError(
+      '--tokenizer is missing: the folder with tokenizer.json and tokenizer_config.json, the address of a backend, or the name of a model',
+    );
   const checks = await runStartChecks(settings.config, settings);
   const failed = checks.filter((check) => check.level === 'fail');
   if (failed.length > 0) return refuse(io, renderRefusal(failed, openPaint(wantsColor(io.stderr, io.env))));

@@ -6,6 +6,7 @@ import { openProcessLog, openWorker } from '@millrace/server';
 import { type Arguments, type Command, checkHttpAddress, type Io, UsageError } from '../command/command.ts';
 import { chooseWorkers, configOptions, onStopAsked, toConfig, toOverrides } from './config-options.ts';
 import { joinService, runJoinedWorkers } from './join.ts';
+import { withModelFolder } from './model-name.ts';
 
 export const workerCommand: Command = {
   name: 'worker',
@@ -35,7 +36,8 @@ async function runOne(args: Arguments, io: Io): Promise<number> {
     if (args.text(name) !== undefined) throw new UsageError(`--${name} needs --join, the address of a service`);
   const stop = Promise.withResolvers<void>();
   const log = openProcessLog(io.stderr.isTTY === true ? 'text' : 'json', 'worker');
-  await using running = await openWorker(toConfig(args, io, toLabelOverrides(args)), { log });
+  const config = await withModelFolder(toConfig(args, io, toLabelOverrides(args)), { backends: [], io });
+  await using running = await openWorker(config, { log });
   for (const warning of running.model.warnings) log.warn('model-warning', { warning });
   const release = onStopAsked(io, (times) => {
     if (times === 2) running.worker.handBackNow();
