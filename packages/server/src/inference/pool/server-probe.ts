@@ -18,7 +18,7 @@ import { checkTokenizer, type TokenizerSample } from './tokenizer-check.ts';
 
 /** How long a join waits for its server. */
 const joinTimeoutMs = 3000;
-/** How long it waits for the configuration, which some versions of vLLM collect slowly at the first request. */
+/** How long it waits for what it can do without: the metrics, and the configuration, which some versions of vLLM collect slowly at first. */
 const configTimeoutMs = 2000;
 /** How long it waits for one token: the first request to a server that has just started may take seconds. */
 const sampleTimeoutMs = 10_000;
@@ -83,14 +83,15 @@ async function probeOnce(server: AskedServer, options: ServerProbeOptions): Prom
   try {
     const found = await within({ timeoutMs: joinTimeoutMs, ...options }, async (signal) => {
       const ask = openAsk(server, { signal, dispatcher: agent });
+      const askSoon: AskSoon = (path) => within({ ...options, signal, timeoutMs: configTimeoutMs }, () => ask('GET', path));
       const path = healthPathOf(server.dialect);
       const { status } = await ask('GET', path);
       if (status >= 500 || status === 401) throw fail(`GET ${server.url}${path} answered ${status}`);
       const instance = await readInstance(server, ask).catch(() => undefined); // too long, or closed to us
       const [facts, route, logprobsMode, tokenizer] = await Promise.all([
-        readFacts(server, ask),
+        readFacts(server, { ask, askSoon }),
         options.isBrief ? {} : findRoute(server, ask),
-        readLogprobsMode(server, (path) => within({ ...options, signal, timeoutMs: configTimeoutMs }, () => ask('GET', path))),
+        readLogprobsMode(server, askSoon),
         options.isBrief ? {} : checkTokenizer(options.tokenizer, server, (path, body) => ask('POST', path, body)),
       ]);
       return { ...facts, ...route, ...tokenizer, ...definedOf({ instance, logprobsMode }) };
@@ -106,6 +107,9 @@ async function probeOnce(server: AskedServer, options: ServerProbeOptions): Prom
     await agent.destroy();
   }
 }
+
+/** A GET that is given up before the others. */
+type AskSoon = (path: string) => Promise<ServerAnswer>;
 
 /** An empty request is refused by any route that is there. The route is named only if it is not the first choice. */
 async function findRoute({ dialect }: AskedServer, ask: Ask): Promise<Pick<BackendProbe, 'route' | 'routeReason'>> {
@@ -131,6 +135,7 @@ const versionReply = z.looseObject({ version: z.string() });
 const sglangInfo = versionReply.extend({
   dp_size: z.int().positive().optional().catch(undefined),
   max_total_num_tokens: z.int().positive().optional().catch(undefined),
+  disable_radix_cache: z.boolean().optional().catch(undefined),
 });
 const props = z.looseObject({
   build_info: z.string().optional(),
@@ -141,7 +146,10 @@ const props = z.looseObject({
 type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'root' | 'contextTokens' | 'fingerprint' | 'ranks' | 'cacheTokens'>;
 
 /** Whatever the server reports; a route that it does not have leaves its facts out. */
-async function readFacts({ dialect, model }: AskedServer, ask: Ask): Promise<Facts> {
+async function readFacts(
+  { dialect, model }: AskedServer,
+  { ask, askSoon }: { readonly ask: Ask; readonly askSoon: AskSoon },
+): Promise<Facts> {
   const read = async <T>(path: string, schema: z.ZodType<T>): Promise<T | undefined> => parseAnswer(schema, await ask('GET', path));
   const cards = (await read('/v1/models', models))?.data ?? [];
   const found = cards.find(({ id }) => id === model) ?? cards[0];
@@ -158,10 +166,11 @@ async function readFacts({ dialect, model }: AskedServer, ask: Ask): Promise<Fac
   }
   if (dialect === 'sglang') {
     const info = await read('/server_info', sglangInfo);
-    return definedOf({ ...common, version: info?.version, ranks: info?.dp_size, cacheTokens: info?.max_total_num_tokens });
+    const cacheTokens = info?.disable_radix_cache ? undefined : info?.max_total_num_tokens;
+    return definedOf({ ...common, version: info?.version, ranks: info?.dp_size, cacheTokens });
   }
   const info = await read('/version', versionReply);
-  return definedOf({ ...common, version: info?.version, ...(await readEngines(ask)) });
+  return definedOf({ ...common, version: info?.version, ...(await readEngines(askSoon)) });
 }
 
 const dialectsOf: Readonly<Record<string, readonly Dialect[]>> = {
@@ -191,8 +200,8 @@ export async function checkEngine(server: AskedServer, options: Pick<ServerProbe
 }
 
 /** vLLM reports its data-parallel ranks, and how much each of them caches, only in its metrics. */
-async function readEngines(ask: Ask): Promise<Pick<Facts, 'ranks' | 'cacheTokens'>> {
-  const { status, text } = await ask('GET', '/metrics').catch(() => ({ status: 0, text: '' })); // too long, or closed to us
+async function readEngines(askSoon: AskSoon): Promise<Pick<Facts, 'ranks' | 'cacheTokens'>> {
+  const { status, text } = await askSoon('/metrics').catch(() => ({ status: 0, text: '' })); // too long, or closed to us
   if (status !== 200) return {};
   const engines = new Set(Array.from(text.matchAll(/^vllm:num_requests_running\{[^}]*engine="(\d+)"/gm), ([, engine]) => engine));
   const sizes = Array.from(text.matchAll(/^vllm:cache_config_info\{([^}]*)\}/gm), ([, labels = '']) => readCacheTokens(labels));
@@ -212,7 +221,7 @@ const vllmConfig = z.looseObject({ vllm_config: z.looseObject({ model_config: z.
 const vllmModes: Readonly<Record<string, LogprobsMode>> = { raw_logprobs: 'raw', processed_logprobs: 'processed' };
 
 /** Only vLLM has a choice, and it reports it only in its development mode. Throws if its values are no logprobs at all. */
-async function readLogprobsMode({ dialect }: AskedServer, get: (path: string) => Promise<ServerAnswer>): Promise<LogprobsMode | undefined> {
+async function readLogprobsMode({ dialect }: AskedServer, get: AskSoon): Promise<LogprobsMode | undefined> {
   if (!dialect.startsWith('vllm')) return undefined;
   const answer = await get('/server_info?config_format=json').catch(() => undefined); // it stays unknown, which the view says
   const name = answer && parseAnswer(vllmConfig, answer)?.vllm_config.model_config.logprobs_mode;

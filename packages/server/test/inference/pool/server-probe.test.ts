@@ -136,6 +136,23 @@ test('what a KV cache holds is learned: from the metrics of vLLM, from the serve
     'POST /generate': {},
   });
   assert.equal((await probeServer({ url: server.url, dialect: 'sglang' }, options)).cacheTokens, 100_000);
+  await using without = await openReplies({
+    'GET /health': {},
+    'GET /server_info': { version: '0.5.23', max_total_num_tokens: 100_000, disable_radix_cache: true },
+    'POST /generate': {},
+  });
+  assert.equal((await probeServer({ url: without.url, dialect: 'sglang' }, options)).cacheTokens, undefined);
+});
+
+test('a server whose page of metrics never comes is used without what it says', async () => {
+  await using server = await openServer((request, response) => {
+    if (request.url === '/metrics') return;
+    const isShort = request.url?.startsWith('/metrics/');
+    const status = isShort || request.url === '/health' ? 200 : request.method === 'POST' ? 400 : 404;
+    response.writeHead(status).end(isShort ? 'process_start_time_seconds 1.5\n' : '');
+  });
+  const { cacheTokens, instance } = await probeServer({ url: server.url, dialect: 'vllm' }, options);
+  assert.deepEqual([cacheTokens, instance], [undefined, '1.5']);
 });
 
 test('a vLLM that names only its blocks has as many tokens as they hold; one without a prefix cache, or with other names, says nothing', async () => {
