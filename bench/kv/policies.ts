@@ -1,7 +1,7 @@
 // The rules that are compared: none, a fixed number of sessions, ThunderAgent's, and the one that the service runs.
 
 import { CacheAdmission } from '../../packages/server/src/inference/cache/cache-admission.ts';
-import type { SimSession, SimWorld, TurnPolicy } from './simulation.ts';
+import type { CallEnd, SimSession, SimWorld, TurnPolicy } from './simulation.ts';
 
 /** Every session stays on its engine, and every turn starts at once. */
 export function sticky(): TurnPolicy {
@@ -34,52 +34,101 @@ export function fixedCap(cap: number): (world: SimWorld) => TurnPolicy {
   };
 }
 
-/** The rule that the service runs, one account for each engine. `reported` changes the capacity that engines report. */
-export function ours(reported: (tokens: number) => number = (tokens) => tokens): (world: SimWorld) => TurnPolicy {
-  return (world) => {
-    const caches = world.engines.map(({ capacityTokens }) => ({
-      admission: new CacheAdmission(reported(capacityTokens)),
-      waiting: new Map<string, () => void>(),
-    }));
-    const nowMs = () => world.now() * 1000;
-    const wake = (cache: (typeof caches)[number]) => {
-      for (const id of cache.admission.next(nowMs())) {
-        const go = cache.waiting.get(id);
-        cache.waiting.delete(id);
-        go?.();
-      }
-    };
+export interface OursOptions {
+  /** Processes that share each engine; an agent belongs to one of them. */
+  readonly workers?: number;
+  /** Changes the capacity that engines report. */
+  readonly reported?: (tokens: number) => number;
+  /** Whether the siblings of a group are as old as the first of them. */
+  readonly ranksGroups?: boolean;
+}
+
+/** How old the contexts of other workers are when a worker reads them. */
+const readS = 5;
+
+/** The rule that the service runs, one account for each worker and engine. */
+export function ours(options: OursOptions = {}): (world: SimWorld) => TurnPolicy {
+  return (world) => new Ours(world, options);
+}
+
+interface WorkerCache {
+  readonly admission: CacheAdmission;
+  readonly waiting: Map<string, () => void>;
+}
+
+class Ours implements TurnPolicy {
+  readonly #world: SimWorld;
+  readonly #ranksGroups: boolean;
+  /** By engine, then by worker. */
+  readonly #caches: readonly (readonly WorkerCache[])[];
+
+  constructor(world: SimWorld, { workers = 1, reported = (tokens) => tokens, ranksGroups = true }: OursOptions) {
+    this.#world = world;
+    this.#ranksGroups = ranksGroups;
+    this.#caches = world.engines.map(({ capacityTokens }) =>
+      Array.from({ length: workers }, () => ({ admission: new CacheAdmission(reported(capacityTokens)), waiting: new Map() })),
+    );
+    this.#every(1, () => {
+      for (const cache of this.#caches.flat()) this.#wake(cache);
+    });
+    if (workers > 1) this.#every(readS, () => this.#caches.forEach(divide));
+  }
+
+  ask(session: SimSession, go: () => void): void {
+    const cache = this.#cacheOf(session);
+    const { shared, tokens, startedS: rank } = session;
+    const group = this.#ranksGroups && shared ? { group: shared.key } : {};
+    if (cache.admission.ask({ id: nameOf(session), rank, tokens, ...group, ...(shared ? { shared } : {}) }, this.#nowMs)) go();
+    else cache.waiting.set(nameOf(session), go);
+    this.#wake(cache);
+  }
+
+  endTurn(session: SimSession, { cachedTokens, firstTokenS }: CallEnd): void {
+    const cache = this.#cacheOf(session);
+    cache.admission.endCall({ id: nameOf(session), tokens: session.tokens, cachedTokens, firstTokenMs: 1000 * firstTokenS }, this.#nowMs);
+    this.#wake(cache);
+  }
+
+  endSession(session: SimSession): void {
+    const cache = this.#cacheOf(session);
+    cache.admission.leave(nameOf(session));
+    this.#wake(cache);
+  }
+
+  get #nowMs(): number {
+    return this.#world.now() * 1000;
+  }
+
+  #every(seconds: number, act: () => void): void {
     const tick = () => {
-      for (const cache of caches) wake(cache);
-      world.after(1, tick);
+      act();
+      this.#world.after(seconds, tick);
     };
     tick();
-    const cacheOf = ({ engine }: SimSession) => {
-      const cache = caches[engine];
-      if (!cache) throw new Error(`there is no engine ${engine}`);
-      return cache;
-    };
-    return {
-      ask: (session, go) => {
-        const cache = cacheOf(session);
-        const id = nameOf(session);
-        const { shared, tokens, startedS: rank } = session;
-        if (cache.admission.ask({ id, rank, tokens, ...(shared ? { shared } : {}) }, nowMs())) go();
-        else cache.waiting.set(id, go);
-        wake(cache);
-      },
-      endTurn: (session, { cachedTokens, firstTokenS }) => {
-        const cache = cacheOf(session);
-        cache.admission.endCall({ id: nameOf(session), tokens: session.tokens, cachedTokens, firstTokenMs: 1000 * firstTokenS }, nowMs());
-        wake(cache);
-      },
-      endSession: (session) => {
-        const cache = cacheOf(session);
-        cache.admission.leave(nameOf(session));
-        wake(cache);
-      },
-    };
-  };
+  }
+
+  #cacheOf({ engine, agent }: SimSession): WorkerCache {
+    const caches = this.#caches[engine] ?? [];
+    // Agents go to engines in turn, and the agents of an engine to workers.
+    const cache = caches[Math.floor(agent / this.#caches.length) % caches.length];
+    if (!cache) throw new Error(`there is no engine ${engine}`);
+    return cache;
+  }
+
+  #wake({ admission, waiting }: WorkerCache): void {
+    for (const id of admission.next(this.#nowMs)) {
+      const go = waiting.get(id);
+      waiting.delete(id);
+      go?.();
+    }
+  }
+}
+
+/** What workers read from the store. */
+function divide(caches: readonly WorkerCache[]): void {
+  const tokens = caches.map(({ admission }) => admission.view.contextTokens);
+  const all = tokens.reduce((sum, one) => sum + one, 0);
+  for (const [index, { admission }] of caches.entries()) admission.divide(tokens[index] ?? 0, all);
 }
 
 /** Names sort as numbers do. */

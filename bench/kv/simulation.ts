@@ -23,6 +23,7 @@ export interface Workload {
 
 export interface SimSession {
   readonly id: number;
+  readonly agent: number;
   readonly group: number;
   /** A policy may move it before a turn. */
   engine: number;
@@ -61,6 +62,8 @@ export interface KvReport {
   readonly firstTokenS: readonly number[];
   readonly holdS: readonly number[];
   readonly sessionS: readonly number[];
+  /** From the start of a group's first session to the end of its last. */
+  readonly groupS: readonly number[];
   readonly recomputedTokens: number;
   readonly preemptions: number;
   readonly busy: number;
@@ -92,6 +95,8 @@ class KvSimulation implements SimWorld {
   readonly #firstTokenS: number[] = [];
   readonly #holdS: number[] = [];
   readonly #sessionS: number[] = [];
+  readonly #groupS: number[] = [];
+  readonly #groups = new Map<number, { readonly startedS: number; ended: number }>();
   #now = 0;
   #sessions = 0;
   #recomputed = 0;
@@ -122,7 +127,7 @@ class KvSimulation implements SimWorld {
     this.after(warmupS, () => {
       before.counts = this.engines.map(({ counts }) => ({ ...counts }));
       this.#recomputed = 0;
-      for (const list of [this.#firstTokenS, this.#holdS, this.#sessionS]) list.length = 0;
+      for (const list of [this.#firstTokenS, this.#holdS, this.#sessionS, this.#groupS]) list.length = 0;
     });
     for (let next = this.#events.pop(); next && next.at <= seconds; next = this.#events.pop()) {
       this.#now = next.at;
@@ -141,6 +146,7 @@ class KvSimulation implements SimWorld {
       firstTokenS: this.#firstTokenS,
       holdS: this.#holdS,
       sessionS: this.#sessionS,
+      groupS: this.#groupS,
       recomputedTokens: this.#recomputed,
       preemptions: sum('preemptions'),
       busy: sum('busyS') / seconds / this.engines.length,
@@ -155,8 +161,9 @@ class KvSimulation implements SimWorld {
     const { startTokens = workload.startTokens } = unlike?.(id) ?? {};
     const group = Math.floor(id / groupSize);
     const tokens = startTokens + turn * (observedTokens + outputTokens);
+    if (!this.#groups.has(group)) this.#groups.set(group, { startedS: this.#now, ended: 0 });
     const shared = groupSize > 1 ? { shared: { key: String(group), tokens: startTokens } } : {};
-    const session = { id, group, engine: agent % this.engines.length, startedS: this.#now, turn, tokens, ...shared };
+    const session = { id, agent, group, engine: agent % this.engines.length, startedS: this.#now, turn, tokens, ...shared };
     this.#turn(session, { agent, random: makeRandom(seed * 100_003 + id), knownTokens: 0 });
   }
 
@@ -182,12 +189,20 @@ class KvSimulation implements SimWorld {
             session.tokens += workload.observedTokens;
             if (session.turn < workload.turns) return this.#turn(session, state);
             this.#sessionS.push(this.#now - session.startedS);
+            this.#endInGroup(session);
             this.#policy.endSession?.(session);
             this.#openSession(state.agent);
           });
         },
       });
     });
+  }
+
+  #endInGroup({ group: key }: SimSession): void {
+    const group = this.#groups.get(key);
+    if (!group) return;
+    group.ended += 1;
+    if (group.ended === (this.#run.workload.groupSize ?? 1)) this.#groupS.push(this.#now - group.startedS);
   }
 
   #submit(

@@ -39,6 +39,9 @@ export interface SamplerOptions {
   readonly sessionId: string;
   /** By which all workers place it; absent if the pool is not shared. */
   readonly rollout?: PlacedRollout;
+  /** Siblings of a group share their opening, and older rollouts go first where turns wait for a cache. */
+  readonly group?: string;
+  readonly createdAtMs?: number;
   /** Wraps each wait for a backend, for new weights and before a retry. The agent's clock stands still meanwhile. */
   readonly uncharged?: Uncharged;
   /** Gives back the time of a call without tokens: the agent pays only for calls that gave it some. */
@@ -99,13 +102,17 @@ export class Sampler implements Disposable {
   #lease: BackendLease | undefined;
   /** The flushes of the caches that the last call knew of. */
   #flushes: number | undefined;
-  /** Older rollouts go first where turns wait for a cache. */
-  readonly #startedMs: number;
+  #openingTokens: number | undefined;
+  #cacheWaitMs = 0;
 
   constructor(options: SamplerOptions) {
-    this.#startedMs = (options.clock ?? systemClock).monotonic();
     this.ledger = options.ledger;
     this.#options = options;
+  }
+
+  /** How long its turns have waited for room in a KV cache. */
+  get cacheWaitMs(): number {
+    return this.#cacheWaitMs;
   }
 
   /** Continues the ledger's ids, which only `onPart` changes. Throws the error of the last attempt, `too-stale`, or the signal's reason. */
@@ -167,8 +174,7 @@ export class Sampler implements Disposable {
     const { gate } = this.#options;
     for (let reason: MoveReason | undefined = hasFailed ? 'failed' : undefined; ; ) {
       const lease = await this.#takeLease(reason ?? this.#findMoveReason(), signal);
-      const room = lease.admit({ tokens: this.ledger.length, rank: this.#startedMs }, signal);
-      if (room) await this.#uncharged(() => room);
+      await this.#waitForCache(lease, signal);
       await this.#waitForPolicy(signal);
       const pass = gate?.enter();
       const isFlushed = this.#noteFlushes(pass);
@@ -178,6 +184,23 @@ export class Sampler implements Disposable {
       if (backend && !isFlushed && (pass || !gate)) return { lease, backend, pass };
       pass?.[Symbol.dispose]();
       reason = isFlushed ? 'flushed' : undefined;
+    }
+  }
+
+  async #waitForCache(lease: BackendLease, signal: AbortSignal): Promise<void> {
+    const { clock = systemClock, pool, group, createdAtMs: rank = 0 } = this.#options;
+    const tokens = this.ledger.length;
+    this.#openingTokens ??= tokens;
+    const shared = group === undefined ? undefined : { key: `${group} ${this.#openingTokens}`, tokens: this.#openingTokens };
+    const room = lease.admit({ tokens, rank, group, shared }, signal);
+    if (!room) return;
+    const startedMs = clock.monotonic();
+    try {
+      await this.#uncharged(() => room);
+    } finally {
+      const ms = clock.monotonic() - startedMs;
+      this.#cacheWaitMs += ms;
+      pool.traffic.countCacheWait(lease.id, ms);
     }
   }
 

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { backendId, sampling } from '@millrace/protocol';
-import { FakeBackend, type FakeBackendOptions, openFakeTokens } from '@millrace/testkit';
+import { backendId, definedOf, sampling } from '@millrace/protocol';
+import { FakeBackend, type FakeBackendOptions, openFakeTokens, scriptedFaults } from '@millrace/testkit';
 import type { Uncharged } from '../../src/base/deadline.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { Pace } from '../../src/base/pace.ts';
@@ -41,10 +41,10 @@ function toRecord(index: number, record: Partial<BackendRecord>): BackendRecord 
   return { id, url: '', dialect: 'vllm', policyVersion: 0, state: 'up', probe: { cacheTokens }, ...record };
 }
 
-function begin(pool: BackendPool, uncharged?: Uncharged): Sampler {
+function begin(pool: BackendPool, uncharged?: Uncharged, group?: string): Sampler {
   const ledger = new Ledger();
   ledger.appendPrompt({ tokenIds: promptIds, text: '', messages: [] });
-  return new Sampler({ ledger, pool, sessionId: 'rollout', delayMs: 1, ...(uncharged ? { uncharged } : {}) });
+  return new Sampler({ ledger, pool, sessionId: 'rollout', delayMs: 1, ...definedOf({ uncharged, group }) });
 }
 
 function sample(sampler: Sampler, signal: AbortSignal = never) {
@@ -77,6 +77,10 @@ test('a turn that does not fit waits while another samples, and its wait is not 
   assert.equal((await later).finishReason, 'stop');
   assert.ok(uncharged >= 1);
   assert.deepEqual(pool.heldForCache(), { a: 0 });
+  assert.equal(first.cacheWaitMs, 0);
+  const { counts } = pool.traffic.take();
+  assert.equal(counts.get(backendId.parse('a'))?.cache_wait_ms, second.cacheWaitMs);
+  assert.ok(second.cacheWaitMs > 0);
 });
 
 test('a rollout that is cancelled while it waits leaves its place to the next', async () => {
@@ -147,4 +151,81 @@ test('each data-parallel rank has its own cache', async () => {
   assert.equal(server.fake.generations, 2);
   await server.answer();
   await Promise.all(sampled);
+});
+
+test('what a turn should have found, and what was computed again, is counted', async () => {
+  await using server = await openHeldFake();
+  await server.answer();
+  await using opened = openPool({ url: server.fake.url, probe: { cacheTokens: 1_000_000 } });
+  const { pool } = opened;
+  using sampler = begin(pool);
+  const { tokenIds } = await sample(sampler);
+  const after = promptIds.length + tokenIds.length;
+  await sample(sampler);
+  const count = pool.traffic.take().counts.get(backendId.parse('a'));
+  assert.equal(count?.expected_tokens, after);
+  // The fake finds all but the last block of what it is sent, and the second prompt is the first one again.
+  assert.equal(count?.recomputed_tokens, after - (count?.cached_tokens ?? 0) / 2);
+});
+
+test('calls that fail or are cut give their turn up: all rollouts get theirs, and no one waits for what is over', async () => {
+  await using server = await openHeldFake({ faults: scriptedFaults(['http-500', 'abort', 'http-500']) });
+  await server.answer();
+  await using opened = openPool({ url: server.fake.url });
+  const { pool } = opened;
+  using first = begin(pool);
+  using second = begin(pool);
+  const sampled = sample(first);
+  const later = sample(second);
+  const turns = await Promise.all([sampled, later]);
+  assert.equal(
+    turns.reduce((sum, { retries }) => sum + retries, 0),
+    3,
+  );
+  assert.deepEqual(pool.heldForCache(), { a: 0 });
+});
+
+test('a pool that closes lets all go that wait', async () => {
+  await using server = await openHeldFake();
+  const { pool } = openPool({ url: server.fake.url });
+  using first = begin(pool);
+  const requested = once(server.fake.events, 'request');
+  const sampled = sample(first);
+  await requested;
+  using second = begin(pool);
+  const later = sample(second);
+  await waitForHeld(pool, 1);
+  await pool[Symbol.asyncDispose]();
+  await Promise.all([assert.rejects(sampled), assert.rejects(later)]);
+});
+
+test('siblings share their opening: a context that does not fit alone fits next to one of its group', async () => {
+  await using server = await openHeldFake();
+  await using opened = openPool({ url: server.fake.url });
+  const samplers = Array.from({ length: 3 }, () => begin(opened.pool, undefined, 'group'));
+  const sampled = samplers.map((sampler) => sample(sampler));
+  while (server.fake.generations < samplers.length) await once(server.fake.events, 'request');
+  await server.answer();
+  await Promise.all(sampled);
+  for (const sampler of samplers) sampler[Symbol.dispose]();
+});
+
+test('with the contexts of other workers on the backend, a worker uses its part of the cache, and all of it when they have gone', async () => {
+  await using server = await openHeldFake();
+  await using opened = openPool({ url: server.fake.url, probe: { cacheTokens: 4 * promptIds.length } });
+  const { pool } = opened;
+  const load = (tokens: number) => [{ id: backendId.parse('a'), inFlight: 1, tokens }];
+  using first = begin(pool);
+  const requested = once(server.fake.events, 'request');
+  const sampled = sample(first);
+  await requested;
+  pool.updateLoads(load(100 * promptIds.length));
+  using second = begin(pool);
+  const later = sample(second);
+  await waitForHeld(pool, 1);
+  const next = once(server.fake.events, 'request');
+  pool.updateLoads(load(2 * promptIds.length));
+  await next;
+  await server.answer();
+  await Promise.all([sampled, later]);
 });

@@ -27,6 +27,11 @@ export class FakeClock implements Clock {
     return () => void this.#timers.delete(key);
   }
 
+  /** How many timers have not fired. */
+  get timers(): number {
+    return this.#timers.size;
+  }
+
   /** Sets the date forward, or back, as an administrator or a time server would. No time passes. */
   step(ms: number): void {
     this.#originMs += ms;

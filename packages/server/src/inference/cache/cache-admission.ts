@@ -1,9 +1,9 @@
 // One KV cache as a worker accounts for it: the contexts of its rollouts, and what its calls show of the engine. Without pressure a turn costs
 // one comparison; under pressure the rule decides which rollouts wait. It has no timer and no clock: callers say what happens, and when.
 
-import { CacheLoad, type CacheRow, decideTurns } from './cache-rule.ts';
+import { CacheLoad, type CacheRow, decideTurns, longestHoldMs } from './cache-rule.ts';
 
-export type CacheAsk = Pick<CacheRow, 'id' | 'rank' | 'tokens' | 'shared'>;
+export type CacheAsk = Pick<CacheRow, 'id' | 'rank' | 'tokens' | 'group' | 'shared'>;
 
 /** How a call ended. */
 export interface CacheCall {
@@ -21,6 +21,8 @@ export interface CacheView {
   readonly memberTokens: number;
   readonly held: number;
   readonly usableTokens: number;
+  /** Of all its rollouts, whatever they do. */
+  readonly contextTokens: number;
 }
 
 interface Account extends CacheRow {
@@ -29,8 +31,16 @@ interface Account extends CacheRow {
   phase: CacheRow['phase'];
   sinceMs: number;
   isMember: boolean;
+  /** The length of its context when it last asked for a turn. */
+  askedTokens: number;
   /** Of its context, what the engine should still have. */
   expectedTokens: number;
+}
+
+/** The rank of the group's first rollout here, while it has any. */
+interface GroupRank {
+  readonly rank: number;
+  rows: number;
 }
 
 /** The weight of a tool in the average of all. */
@@ -44,15 +54,25 @@ const missShare = 0.04;
 /** The part of a surprise by which the usable capacity changes. */
 const correction = 1 / 8;
 /** It is never taken to be less than this part of what the engine reports. */
-const leastUsable = 1 / 8;
+const leastPart = 1 / 8;
+/** The weight of a call in the average of what members find, and the least of it with which holding is worth its waits. */
+const hitShare = 0.05;
+const leastHits = 0.5;
 
 export class CacheAdmission {
   readonly #rows = new Map<string, Account>();
+  readonly #groups = new Map<string, GroupRank>();
   /** Members, and all that sample. */
   readonly #load = new CacheLoad();
   #held = 0;
   #capacity: number;
-  #usable: number;
+  /** The part of it that is this worker's, and the part of that which contexts keep from turn to turn. */
+  #share = 1;
+  #part = 1;
+  /** The share of their contexts that members found, of late. */
+  #hits = 1;
+  /** Until then the engine is used as without admission. */
+  #offUntilMs = 0;
   /** Tokens of prompts that the engine computes in a millisecond; 0 until a call has shown it. */
   #speed = 0;
   /** How long a tool runs, on average; 0 until one has. */
@@ -61,62 +81,82 @@ export class CacheAdmission {
   /** Without a capacity nothing is ever held. */
   constructor(capacityTokens = Number.POSITIVE_INFINITY) {
     this.#capacity = capacityTokens;
-    this.#usable = capacityTokens;
   }
 
   /** The engine reports another capacity. What is known of its use is kept in proportion. */
   resize(capacityTokens: number): void {
-    if (capacityTokens === this.#capacity) return;
-    this.#usable = Number.isFinite(this.#capacity) ? (this.#usable * capacityTokens) / this.#capacity : capacityTokens;
     this.#capacity = capacityTokens;
+  }
+
+  /** Workers divide the cache in proportion to the contexts that each has on the engine. */
+  divide(ownTokens: number, allTokens: number): void {
+    const others = Math.max(0, allTokens - ownTokens);
+    // Without pressure, all of what is free.
+    this.#share = others === 0 ? 1 : Math.max(ownTokens / allTokens, 1 - others / this.#capacity);
   }
 
   /** True if the turn may start now. Otherwise `next` names the rollout later, unless it leaves. */
   ask(ask: CacheAsk, nowMs: number): boolean {
     const row = this.#note(ask, nowMs);
-    if (this.#held === 0 && (row.isMember ? this.#load.tokens <= this.#usable : this.#load.fits(row, this.#usable))) {
-      this.#start(row, { isMember: true, nowMs });
-      return true;
+    const usable = this.#usableAt(nowMs);
+    const fits = row.isMember ? this.#load.tokens <= usable || this.#load.count === 1 : this.#load.fits(row, usable);
+    const mayStart = fits && (row.isMember || this.#held === 0);
+    if (mayStart) this.#start(row, { isMember: true, nowMs });
+    else {
+      Object.assign(row, { phase: 'held', sinceMs: nowMs });
+      this.#held += 1;
     }
-    row.phase = 'held';
-    row.sinceMs = nowMs;
-    this.#held += 1;
-    return this.next(nowMs, row.id).length > 0;
+    return mayStart;
   }
 
-  /** The held rollouts that may start now, or only the one that is named. Call it after each change, and now and then while any is held. */
-  next(nowMs: number, only?: string): readonly string[] {
+  /** The held rollouts that may start now. Call it after each change, and now and then while any is held. It looks at all rollouts. */
+  next(nowMs: number): readonly string[] {
     if (this.#held === 0) return [];
-    const limits = { usableTokens: this.#usable, horizonMs: this.#horizonMs, guestTokens: this.#guestTokens, nowMs };
+    const limits = { usableTokens: this.#usableAt(nowMs), horizonMs: this.#horizonMs, guestTokens: this.#guestTokens, nowMs };
     const { out, go } = decideTurns([...this.#rows.values()], limits);
     for (const id of out) this.#change(id, (row) => Object.assign(row, { isMember: false, expectedTokens: 0 }));
-    const started = only === undefined ? go : go.filter(({ id }) => id === only);
-    for (const { id, isMember } of started) {
+    for (const { id, isMember } of go) {
       const row = this.#rows.get(id);
       this.#held -= 1;
       if (row) this.#start(row, { isMember, nowMs });
     }
-    return started.map(({ id }) => id);
+    return go.map(({ id }) => id);
   }
 
-  /** A call is over, however it ended. */
-  endCall({ id, tokens: given, cachedTokens, firstTokenMs }: CacheCall, nowMs: number): void {
+  /** Tokens that have arrived during a call. */
+  grow(id: string, sampledTokens: number): void {
+    this.#change(id, (row) => {
+      if (row.phase === 'sampling') row.tokens = row.askedTokens + sampledTokens;
+    });
+  }
+
+  /** A call is over, however it ended. Returns how much of its prompt the engine was expected to have. */
+  endCall({ id, tokens: given, cachedTokens, firstTokenMs }: CacheCall, nowMs: number): number {
     const row = this.#rows.get(id);
-    if (row?.phase !== 'sampling') return;
-    const tokens = given ?? row.tokens;
-    if (cachedTokens !== undefined) this.#correct(row.expectedTokens, cachedTokens);
+    if (row?.phase !== 'sampling') return 0;
+    const { askedTokens, expectedTokens: expected, growth, isMember } = row;
+    const tokens = given ?? askedTokens;
+    if (cachedTokens !== undefined) this.#correct(expected, { cachedTokens, nowMs });
     // An engine that does not say what it had is known to have had nothing of a new context.
-    const had = cachedTokens ?? (row.growth === 0 ? 0 : row.tokens);
-    if (firstTokenMs !== undefined && row.tokens - had >= leastComputed)
-      this.#speed = Math.max(this.#speed * speedMemory, (row.tokens - had) / Math.max(1, firstTokenMs));
-    this.#change(id, () => Object.assign(row, { tokens, phase: 'tool', sinceMs: nowMs, expectedTokens: row.isMember ? tokens : 0 }));
+    const had = cachedTokens ?? (growth === 0 ? 0 : askedTokens);
+    if (firstTokenMs !== undefined && askedTokens - had >= leastComputed)
+      this.#speed = Math.max(this.#speed * speedMemory, (askedTokens - had) / Math.max(1, firstTokenMs));
+    // A call of which nothing came back may have computed nothing.
+    const expectedTokens = !isMember ? 0 : given === undefined ? expected : given;
+    this.#change(id, () => Object.assign(row, { tokens, phase: 'tool', sinceMs: nowMs, expectedTokens }));
+    return expected;
   }
 
   /** The rollout has ended, was moved or failed, in whatever phase it was. */
   leave(id: string): void {
     const row = this.#rows.get(id);
-    if (row?.phase === 'held') this.#held -= 1;
+    if (!row) return;
+    if (row.phase === 'held') this.#held -= 1;
     this.#change(id, () => this.#rows.delete(id));
+    const siblings = row.group === undefined ? undefined : this.#groups.get(row.group);
+    if (row.group === undefined || !siblings) return;
+    siblings.rows -= 1;
+    if (siblings.rows === 0) this.#groups.delete(row.group);
   }
 
   /** The cache is empty, after a restart or with new weights: what members do not find there says nothing about its size. */
@@ -125,32 +165,59 @@ export class CacheAdmission {
   }
 
   get view(): CacheView {
-    const members = [...this.#rows.values()].filter(({ isMember }) => isMember);
-    const memberTokens = members.reduce((sum, { tokens }) => sum + tokens, 0);
-    return { members: members.length, memberTokens, held: this.#held, usableTokens: this.#usable };
+    const rows = [...this.#rows.values()];
+    const members = rows.filter(({ isMember }) => isMember);
+    return {
+      members: members.length,
+      memberTokens: sumTokens(members),
+      held: this.#held,
+      usableTokens: this.#capacity * this.#share * this.#part,
+      contextTokens: sumTokens(rows),
+    };
   }
 
+  #usableAt(nowMs: number): number {
+    return nowMs < this.#offUntilMs ? Number.POSITIVE_INFINITY : this.#capacity * this.#share * this.#part;
+  }
+
+  /** Of the whole cache, which all workers fill. No tool keeps its room for longer than a rollout may wait for it. */
   get #horizonMs(): number {
-    return this.#speed === 0 ? Number.POSITIVE_INFINITY : this.#capacity / this.#speed;
+    return this.#speed === 0 ? longestHoldMs : Math.min(longestHoldMs, this.#capacity / this.#speed);
   }
 
+  /** A worker that has a part of the cache has that part of the time in which the engine has no work. */
   get #guestTokens(): number {
-    return this.#speed === 0 || this.#toolMs === 0 ? Number.POSITIVE_INFINITY : this.#speed * this.#toolMs;
+    return this.#speed === 0 || this.#toolMs === 0 ? Number.POSITIVE_INFINITY : this.#share * this.#speed * this.#toolMs;
   }
 
-  #note({ id, rank, tokens, shared }: CacheAsk, nowMs: number): Account {
+  #note({ id, rank, tokens, group, shared: opening }: CacheAsk, nowMs: number): Account {
+    // A history that was rewritten may be shorter than its opening was.
+    const shared = opening && opening.tokens <= tokens ? opening : undefined;
     const known = this.#rows.get(id);
     if (known) {
       if (known.phase === 'held') this.#held -= 1;
-      if (known.phase === 'tool') this.#toolMs += (nowMs - known.sinceMs - this.#toolMs) * (this.#toolMs === 0 ? 1 : toolShare);
+      // After a call that failed or was cut, no tool ran.
+      if (known.phase === 'tool' && tokens > known.tokens)
+        this.#toolMs += (nowMs - known.sinceMs - this.#toolMs) * (this.#toolMs === 0 ? 1 : toolShare);
       // Others may have taken its place in a long tool, also where none had to wait for it.
       if (nowMs - known.sinceMs > this.#horizonMs) known.expectedTokens = 0;
-      this.#change(id, () => Object.assign(known, { growth: Math.max(0, tokens - known.tokens) || known.growth, tokens, phase: 'tool' }));
+      const growth = Math.max(0, tokens - known.askedTokens) || known.growth;
+      this.#change(id, () => Object.assign(known, { growth, tokens, askedTokens: tokens, shared, phase: 'tool' }));
       return known;
     }
-    const row: Account = { id, rank, tokens, growth: 0, phase: 'tool', sinceMs: nowMs, isMember: false, shared, expectedTokens: 0 };
+    const start = { growth: 0, phase: 'tool', sinceMs: nowMs, isMember: false, expectedTokens: 0 } as const;
+    const row: Account = { id, rank: this.#rankOf(group, rank), tokens, askedTokens: tokens, group, shared, ...start };
     this.#rows.set(id, row);
     return row;
+  }
+
+  /** A sibling that comes later, in the place of one that failed, is as old as its group. */
+  #rankOf(group: string | undefined, rank: number): number {
+    if (group === undefined) return rank;
+    const siblings = this.#groups.get(group) ?? { rank, rows: 0 };
+    siblings.rows += 1;
+    this.#groups.set(group, siblings);
+    return Math.min(rank, siblings.rank);
   }
 
   #start(row: Account, { isMember, nowMs }: { readonly isMember: boolean; readonly nowMs: number }): void {
@@ -167,15 +234,25 @@ export class CacheAdmission {
   }
 
   /** The capacity is what the engine reports, less what members are seen to lose: to others, to ended contexts, to a report that is wrong. */
-  #correct(expectedTokens: number, cachedTokens: number): void {
-    if (expectedTokens === 0 || !Number.isFinite(this.#capacity)) return;
+  #correct(expectedTokens: number, { cachedTokens, nowMs }: { readonly cachedTokens: number; readonly nowMs: number }): void {
+    if (expectedTokens === 0 || this.#share === 0 || !Number.isFinite(this.#capacity) || nowMs < this.#offUntilMs) return;
     // The last block is not full and is never found.
     const missed = Math.max(0, 0.99 * expectedTokens - cachedTokens);
-    const next = this.#usable + correction * (missShare * expectedTokens - missed);
-    this.#usable = Math.min(this.#capacity, Math.max(leastUsable * this.#capacity, next));
+    const change = (correction * (missShare * expectedTokens - missed)) / (this.#capacity * this.#share);
+    this.#part = Math.min(1, Math.max(leastPart, this.#part + change));
+    this.#hits += hitShare * (1 - missed / expectedTokens - this.#hits);
+    // Even an eighth of it does not stay: the engine keeps no prefixes, or others fill it. Waiting gains nothing.
+    if (this.#part > leastPart || this.#hits >= leastHits) return;
+    this.#offUntilMs = nowMs + longestHoldMs;
+    this.#part = 1;
+    this.#hits = 1;
   }
 }
 
 function isLoad({ isMember, phase }: CacheRow): boolean {
   return isMember || phase === 'sampling';
+}
+
+function sumTokens(rows: readonly CacheRow[]): number {
+  return rows.reduce((sum, { tokens }) => sum + tokens, 0);
 }

@@ -6,11 +6,14 @@ import { CacheAdmission, type CacheAsk, type CacheCall, type CacheView } from '.
 
 /** How often the rule is asked again while any rollout is held: a tool may have taken too long since. */
 const checkMs = 1000;
+/** The rule looks at all rollouts. However many turns start and end, it is not asked more often than this. */
+const paceMs = 50;
 
 export class CacheGate {
   readonly #clock: Clock;
   readonly #admission: CacheAdmission;
   readonly #waiting = new Map<string, () => void>();
+  #decidedMs = Number.NEGATIVE_INFINITY;
   #stopTimer: (() => void) | undefined;
 
   constructor(clock: Clock, capacityTokens: number | undefined) {
@@ -22,9 +25,12 @@ export class CacheGate {
     return this.#admission.view;
   }
 
-  /** Resolves when the turn may start. A rollout that stops waiting has left, unless it asks again. */
-  async enter(ask: CacheAsk, signal: AbortSignal): Promise<void> {
-    if (this.#admission.ask(ask, this.#clock.monotonic())) return;
+  /** Undefined if the turn may start at once; otherwise resolves when it may. A rollout that stops waiting has left, unless it asks again. */
+  enter(ask: CacheAsk, signal: AbortSignal): Promise<void> | undefined {
+    return this.#admission.ask(ask, this.#clock.monotonic()) ? undefined : this.#wait(ask, signal);
+  }
+
+  async #wait(ask: CacheAsk, signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.set(ask.id, resolve);
     this.#wake();
@@ -36,9 +42,15 @@ export class CacheGate {
     }
   }
 
-  endCall(call: CacheCall): void {
-    this.#admission.endCall(call, this.#clock.monotonic());
+  grow(id: string, sampledTokens: number): void {
+    this.#admission.grow(id, sampledTokens);
+  }
+
+  /** Returns how much of its prompt the engine was expected to have. */
+  endCall(call: CacheCall): number {
+    const expectedTokens = this.#admission.endCall(call, this.#clock.monotonic());
     this.#wake();
+    return expectedTokens;
   }
 
   leave(id: string): void {
@@ -49,6 +61,11 @@ export class CacheGate {
 
   resize(capacityTokens: number | undefined): void {
     this.#admission.resize(capacityTokens ?? Number.POSITIVE_INFINITY);
+    this.#wake();
+  }
+
+  divide(ownTokens: number, allTokens: number): void {
+    this.#admission.divide(ownTokens, allTokens);
     this.#wake();
   }
 
@@ -65,12 +82,19 @@ export class CacheGate {
   }
 
   #wake(): void {
-    for (const id of this.#admission.next(this.#clock.monotonic())) {
+    const nowMs = this.#clock.monotonic();
+    const earlyMs = this.#decidedMs + paceMs - nowMs;
+    if (this.#waiting.size > 0 && earlyMs <= 0) this.#decide(nowMs);
+    this.#stopTimer?.();
+    this.#stopTimer = this.#waiting.size > 0 ? this.#clock.after(earlyMs > 0 ? earlyMs : checkMs, () => this.#wake()) : undefined;
+  }
+
+  #decide(nowMs: number): void {
+    this.#decidedMs = nowMs;
+    for (const id of this.#admission.next(nowMs)) {
       const go = this.#waiting.get(id);
       this.#waiting.delete(id);
       go?.();
     }
-    this.#stopTimer?.();
-    this.#stopTimer = this.#waiting.size > 0 ? this.#clock.after(checkMs, () => this.#wake()) : undefined;
   }
 }

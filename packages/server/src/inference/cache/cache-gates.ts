@@ -1,4 +1,5 @@
-// The KV caches of all backends as one worker sees them: one for each data-parallel rank.
+// The KV caches of all backends as one worker sees them: one for each data-parallel rank. Workers that share a backend divide its caches in
+// proportion to their contexts.
 
 import type { BackendId } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
@@ -33,9 +34,27 @@ export class CacheGates {
     }
   }
 
-  /** Rollouts of this worker that wait for each cache of a backend, over its ranks. */
-  held(): Record<string, number> {
-    const sum = (gates: readonly CacheGate[]) => gates.reduce((total, gate) => total + gate.view.held, 0);
-    return Object.fromEntries(Array.from(this.#gates, ([id, gates]) => [id, sum(gates)]));
+  /** Takes the context tokens of all workers on each backend, as last reported, and over how many ranks they are spread. */
+  divide(loadOf: (id: BackendId) => { readonly tokens: number; readonly ranks: number }): void {
+    for (const [id, gates] of this.#gates) {
+      const ownTokens = sumOf(gates, (gate) => gate.view.contextTokens);
+      const { tokens, ranks } = loadOf(id);
+      for (const gate of gates) gate?.divide(ownTokens / ranks, tokens / ranks);
+    }
   }
+
+  /** Rollouts of this worker that wait for the caches of each backend. */
+  held(): Record<string, number> {
+    return Object.fromEntries(Array.from(this.#gates, ([id, gates]) => [id, sumOf(gates, (gate) => gate.view.held)]));
+  }
+
+  /** All that wait go. */
+  close(): void {
+    for (const gates of this.#gates.values()) for (const gate of gates) gate?.releaseAll();
+  }
+}
+
+/** A rank that no lease has chosen yet has no gate. */
+function sumOf(gates: readonly (CacheGate | undefined)[], read: (gate: CacheGate) => number): number {
+  return gates.reduce((total, gate) => total + (gate ? read(gate) : 0), 0);
 }

@@ -17,7 +17,8 @@ export interface CacheRow {
   /** When the phase started. */
   readonly sinceMs: number;
   readonly isMember: boolean;
-  /** The opening that it shares with the siblings of its group: it is in the cache once. */
+  readonly group?: string | undefined;
+  /** The opening that it shares with others, which is in the cache once. It has the same length in all rows with the key. */
   readonly shared?: { readonly key: string; readonly tokens: number } | undefined;
 }
 
@@ -93,8 +94,11 @@ function chooseGo(rows: readonly CacheRow[], { inUse, out, limits }: Room): Cach
   return go;
 }
 
-export function compareRank(a: Pick<CacheRow, 'rank' | 'id'>, b: Pick<CacheRow, 'rank' | 'id'>): number {
-  return a.rank === b.rank ? (a.id < b.id ? -1 : 1) : a.rank - b.rank;
+/** Siblings follow each other, so that one group ends before the next. */
+function compareRank(a: CacheRow, b: CacheRow): number {
+  if (a.rank !== b.rank) return a.rank - b.rank;
+  const [one, other] = a.group === b.group ? [a.id, b.id] : [a.group ?? a.id, b.group ?? b.id];
+  return one < other ? -1 : 1;
 }
 
 type CacheContext = Pick<CacheRow, 'tokens' | 'growth' | 'shared'>;

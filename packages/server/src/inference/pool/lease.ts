@@ -5,7 +5,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { BackendId, RolloutError } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 import type { Backend, BackendRecord, Generation } from '../backends/backend.ts';
-import type { CacheCall } from '../cache/cache-admission.ts';
+import type { CacheAsk, CacheCall } from '../cache/cache-admission.ts';
 import type { CacheGate } from '../cache/cache-gate.ts';
 import type { CacheGates } from '../cache/cache-gates.ts';
 import type { IdentityWatch } from '../identity/identity-watch.ts';
@@ -61,6 +61,8 @@ export class BackendLease implements Disposable {
   readonly #cache: CacheGate | undefined;
   /** Its name in the account of the cache: a rollout may have a lease on each of two backends for a moment. */
   readonly #cacheId = randomUUID();
+  /** The context that its last answered call left in the cache of the server. */
+  #computedTokens = 0;
   #server: number | undefined;
   #isOpen = true;
 
@@ -101,17 +103,27 @@ export class BackendLease implements Disposable {
 
   /** The cache of its backend is empty. */
   noteFlush(): void {
+    this.#computedTokens = 0;
     this.#cache?.flush();
   }
 
   /** Waits for room in the KV cache of its backend; undefined if turns do not wait for it. */
-  admit(turn: { readonly tokens: number; readonly rank: number }, signal: AbortSignal): Promise<void> | undefined {
+  admit(turn: Omit<CacheAsk, 'id'>, signal: AbortSignal): Promise<void> | undefined {
     return this.#cache?.enter({ ...turn, id: this.#cacheId }, signal);
   }
 
-  /** The room stays the rollout's, for its next turn. */
-  noteTurn(call: Omit<CacheCall, 'id'>): void {
-    this.#cache?.endCall({ ...call, id: this.#cacheId });
+  noteProgress(sampledTokens: number): void {
+    this.#cache?.grow(this.#cacheId, sampledTokens);
+  }
+
+  /** The room stays the rollout's, for its next turn. Returns what was in the cache by the account, and what was there once and was not found. */
+  noteTurn(call: Omit<CacheCall, 'id'>): { readonly expectedTokens: number; readonly recomputedTokens: number } {
+    const { tokens, cachedTokens } = call;
+    const expectedTokens = this.#cache?.endCall({ ...call, id: this.#cacheId }) ?? 0;
+    if (cachedTokens === undefined) return { expectedTokens: 0, recomputedTokens: 0 };
+    const recomputedTokens = Math.max(0, this.#computedTokens - cachedTokens);
+    this.#computedTokens = tokens ?? this.#computedTokens;
+    return { expectedTokens, recomputedTokens };
   }
 
   /** How a call under this lease ended. */
@@ -172,6 +184,7 @@ export class BackendCall {
     this.#firstTokenMs ??= this.#deps.clock.monotonic() - this.#running.startedAt;
     this.#deps.traffic.countTokens(this.#lease.id, sampledTokens - this.#counted);
     this.#lease.entry.progress.addTokens(this.#running, sampledTokens - this.#counted);
+    this.#lease.noteProgress(sampledTokens);
     this.#counted = sampledTokens;
   }
 
@@ -183,8 +196,12 @@ export class BackendCall {
       const { promptTokens, generation } = report;
       this.progress(generation.tokenIds.length);
       const tokens = promptTokens + generation.tokenIds.length;
-      this.#lease.noteTurn({ tokens, cachedTokens: generation.cachedTokens, firstTokenMs: this.#firstTokenMs });
-      traffic.countAnswer(id, { ...report, ms: clock.monotonic() - this.#running.startedAt });
+      // A call that was cut before its first token may have computed nothing.
+      const isEmpty = generation.tokenIds.length === 0;
+      const found = this.#lease.noteTurn(
+        isEmpty ? {} : { tokens, cachedTokens: generation.cachedTokens, firstTokenMs: this.#firstTokenMs },
+      );
+      traffic.countAnswer(id, { ...report, ...found, ms: clock.monotonic() - this.#running.startedAt });
     } else {
       this.#lease.noteTurn({});
       if (report.kind === 'failed') traffic.countError(id, report.error);

@@ -145,9 +145,13 @@ export class BackendPool implements AsyncDisposable {
     }
   }
 
-  /** The current load of each backend over all workers. Only `shouldMove` depends on it. */
+  /** The current load of each backend over all workers. `shouldMove` depends on it, and the worker's part of each KV cache. */
   updateLoads(loads: readonly BackendLoad[]): void {
     this.#loads = new Map(loads.map((load) => [load.id, load]));
+    this.#caches?.divide((id) => {
+      const ranks = this.#entries.get(id)?.record.probe?.ranks ?? 1;
+      return { tokens: this.#loads.get(id)?.tokens ?? 0, ranks };
+    });
   }
 
   /** Waits, first come, first served, while no backend is up. */
@@ -208,6 +212,7 @@ export class BackendPool implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort(new RolloutError('not-running', 'the pool of backends is closed'));
+    this.#caches?.close();
     await this.#health?.[Symbol.asyncDispose]();
     for (const entry of [...this.#entries.values(), ...this.#left]) await entry[Symbol.asyncDispose]();
     await this.#agent.destroy();

@@ -11,11 +11,37 @@ export interface TrafficCount {
   retries: number;
   prompt_tokens: number;
   cached_tokens: number;
+  /** What should have been cached by the account of the KV cache, if turns wait for it. */
+  expected_tokens: number;
+  /** What an earlier turn of the rollout had left there, and was computed again. */
+  recomputed_tokens: number;
+  /** Waits for room in the KV cache that are over. */
+  cache_wait_ms: number;
   sampled_tokens: number;
   model_ms: number;
   /** Failed calls by error code; `busy` if the backend asked to be left alone. */
   readonly errors: Record<string, number>;
 }
+
+interface Answer {
+  readonly promptTokens: number;
+  readonly generation: Generation;
+  readonly expectedTokens: number;
+  readonly recomputedTokens: number;
+  readonly ms: number;
+}
+
+const none = {
+  calls: 0,
+  retries: 0,
+  prompt_tokens: 0,
+  cached_tokens: 0,
+  expected_tokens: 0,
+  recomputed_tokens: 0,
+  cache_wait_ms: 0,
+  sampled_tokens: 0,
+  model_ms: 0,
+};
 
 export class Traffic {
   #counts = new Map<BackendId, TrafficCount>();
@@ -27,12 +53,18 @@ export class Traffic {
     return this.#sampledTokens;
   }
 
-  countAnswer(id: BackendId, answer: { readonly promptTokens: number; readonly generation: Generation; readonly ms: number }): void {
+  countAnswer(id: BackendId, answer: Answer): void {
     const count = this.#countOf(id);
     count.calls += 1;
     count.prompt_tokens += answer.promptTokens;
     count.cached_tokens += answer.generation.cachedTokens ?? 0;
+    count.expected_tokens += answer.expectedTokens;
+    count.recomputed_tokens += answer.recomputedTokens;
     count.model_ms += answer.ms;
+  }
+
+  countCacheWait(id: BackendId, ms: number): void {
+    this.#countOf(id).cache_wait_ms += ms;
   }
 
   /** Tokens that have arrived, during a call or at its end. */
@@ -64,7 +96,7 @@ export class Traffic {
   #countOf(id: BackendId): TrafficCount {
     const known = this.#counts.get(id);
     if (known) return known;
-    const count = { calls: 0, retries: 0, prompt_tokens: 0, cached_tokens: 0, sampled_tokens: 0, model_ms: 0, errors: {} };
+    const count = { ...none, errors: {} };
     this.#counts.set(id, count);
     return count;
   }

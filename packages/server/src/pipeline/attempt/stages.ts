@@ -124,6 +124,8 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
     ledger: new Ledger(),
     sessionId: id,
     rollout: { id, worker: record.claimed.worker, attempt: record.claimed.attempt },
+    createdAtMs: record.claimed.createdAtMs,
+    ...definedOf({ group: submission.group }),
     clock: deps.clock,
     uncharged: (wait) => deadline.uncharged(wait),
     refund: (ms) => deadline.refund(ms),

@@ -88,6 +88,16 @@ test('after the longest wait a rollout goes even if nothing fits, one at a time'
   );
 });
 
+test('one group goes before the next of the same age', () => {
+  const rows = ['r1', 'r2', 'r3', 'r4'].map((id, index) =>
+    makeRow(id, { ...held, rank: 1, tokens: 25, group: index % 2 === 0 ? 'g1' : 'g0' }),
+  );
+  assert.deepEqual(
+    decideTurns(rows, limits).go.map(({ id }) => id),
+    ['r2', 'r4', 'r1', 'r3'],
+  );
+});
+
 test('the opening that siblings share counts once', () => {
   const shared = { key: 'g1', tokens: 30 };
   const load = new CacheLoad();
