@@ -111,6 +111,7 @@ export const backendView = z.object({
   in_flight: z.int().describe('Rollouts that are placed on it, across all workers.'),
   calls: z.int().describe('Requests of those rollouts that it is processing or queueing. The other rollouts are running tools.'),
   call_progress: callProgress.nullable().default(null).describe('How these requests get on; null while there are none.'),
+  held_for_cache: z.int().default(0).describe('Those rollouts whose next turn waits for room in its KV cache.'),
   tokens: z.int().describe('The total context of those rollouts, in tokens, as last reported.'),
   note: z.string().nullable().default(null).describe('In the reply to a join: what was changed in the request. Otherwise null.'),
 });

@@ -106,6 +106,7 @@ export const timings = z.object({
   init_ms: z.number(),
   ready_ms: z.number(),
   run_ms: z.number(),
+  cache_wait_ms: z.number().default(0).describe('Waits for room in the KV cache of its backend. They are not part of `run_ms`.'),
   evaluate_wait_ms: z.number(),
   evaluate_ms: z.number(),
   model_ms: z.number(),

@@ -16,6 +16,7 @@ export const workerReport = z.object({
   backends: z.record(z.string(), z.int()).describe('Its rollouts on each backend.'),
   calls: z.record(z.string(), z.int()).optional().describe('Its running requests on each backend.'),
   call_progress: z.record(z.string(), callProgress).optional().describe('How these requests get on, on each backend that has some.'),
+  held_for_cache: z.record(z.string(), z.int()).optional().describe('Its rollouts that wait for room in the KV cache of each backend.'),
   turns: z.int().describe('Turns since the worker started.'),
   sampled_tokens: z.int().describe('Tokens since the worker started, including those of calls in progress.'),
   tokens_per_s: z.number().optional().describe('Over the last ten seconds.'),

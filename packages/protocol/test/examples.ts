@@ -151,6 +151,7 @@ export function makeRolloutView(): RolloutView {
         init_ms: 100,
         ready_ms: 0,
         run_ms: 2000,
+        cache_wait_ms: 300,
         evaluate_wait_ms: 1,
         evaluate_ms: 50,
         model_ms: 1800,

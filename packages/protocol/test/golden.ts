@@ -68,6 +68,7 @@ const backend = {
   in_flight: 3,
   calls: 2,
   call_progress: { oldest_call_ms: 61_000, last_token_ms: 350, tokens_per_s: 61.5 },
+  held_for_cache: 1,
   tokens: 4096,
   note: null,
 };
@@ -95,6 +96,7 @@ const report = {
   backends: { '10.0.0.1:8000': 3 },
   calls: { '10.0.0.1:8000': 2 },
   call_progress: { '10.0.0.1:8000': { oldest_call_ms: 61_000, last_token_ms: null, tokens_per_s: 0 } },
+  held_for_cache: { '10.0.0.1:8000': 1 },
   turns: 100,
   sampled_tokens: 12_345,
   tokens_per_s: 61.5,

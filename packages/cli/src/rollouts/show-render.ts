@@ -108,10 +108,11 @@ function toTroubles({ retries, losses }: RolloutView): string {
 }
 
 function renderTimings(timings: NonNullable<RolloutView['result']>['timings']): string {
-  const { queued_ms, init_ms, ready_ms, run_ms, model_ms, tool_ms, evaluate_wait_ms, evaluate_ms } = timings;
+  const { queued_ms, init_ms, ready_ms, run_ms, model_ms, tool_ms, cache_wait_ms, evaluate_wait_ms, evaluate_ms } = timings;
   const run = `run ${toDuration(run_ms)} (model ${toDuration(model_ms)}, tools ${toDuration(tool_ms)})`;
-  const waits = queued_ms + ready_ms + evaluate_wait_ms;
-  return `waited ${toDuration(waits)}, init ${toDuration(init_ms)}, ${run}, evaluate ${toDuration(evaluate_ms)}`;
+  const waits = queued_ms + ready_ms + cache_wait_ms + evaluate_wait_ms;
+  const forCache = cache_wait_ms === 0 ? '' : ` (for the KV cache ${toDuration(cache_wait_ms)})`;
+  return `waited ${toDuration(waits)}${forCache}, init ${toDuration(init_ms)}, ${run}, evaluate ${toDuration(evaluate_ms)}`;
 }
 
 function renderSegments(trajectory: Trajectory, options: ShowOptions, paint: Paint): string[] {

@@ -124,7 +124,7 @@ function print(json: unknown, backends: readonly BackendView[], io: Io): number 
 function renderBackends(backends: readonly BackendView[], io: Io): string[] {
   if (backends.length === 0) return [];
   const rows = backends.map((backend) => {
-    const { id, dialect, url, in_flight, calls, policy_version, last_error } = backend;
+    const { id, dialect, url, in_flight, calls, held_for_cache, policy_version, last_error } = backend;
     const state = toBackendState(backend);
     return {
       cells: [
@@ -132,6 +132,7 @@ function renderBackends(backends: readonly BackendView[], io: Io): string[] {
         describeBackendState(backend),
         toCount(in_flight),
         toCount(calls),
+        toCount(held_for_cache),
         ...toProgressCells(backend),
         toCount(policy_version),
         dialect,
@@ -142,8 +143,8 @@ function renderBackends(backends: readonly BackendView[], io: Io): string[] {
     };
   });
   return renderTable(
-    ['name', 'state', 'rollouts', 'calls', ...progressHeads, 'policy', 'dialect', 'address'],
+    ['name', 'state', 'rollouts', 'calls', 'held', ...progressHeads, 'policy', 'dialect', 'address'],
     rows,
-    toTableOptions(io, [2, 3, 4, 5, 6, 7]),
+    toTableOptions(io, [2, 3, 4, 5, 6, 7, 8]),
   );
 }

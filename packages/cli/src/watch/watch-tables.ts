@@ -31,7 +31,7 @@ export function renderBackends({ backends }: ServiceStatus, style: FrameStyle): 
   const { columns, paint } = style;
   if (backends.length === 0) return [paint('bold', 'Backends'), paint('yellow', '  none: rollouts wait in run')];
   const rows = backends.map((backend): TableRow => {
-    const { id, url, in_flight, calls, policy_version } = backend;
+    const { id, url, in_flight, calls, held_for_cache, policy_version } = backend;
     const state = toBackendState(backend);
     return {
       cells: [
@@ -39,6 +39,7 @@ export function renderBackends({ backends }: ServiceStatus, style: FrameStyle): 
         describeBackendState(backend),
         toCount(in_flight),
         toCount(calls),
+        toCount(held_for_cache),
         ...toProgressCells(backend),
         toCount(policy_version),
         url,
@@ -47,8 +48,8 @@ export function renderBackends({ backends }: ServiceStatus, style: FrameStyle): 
       note: toErrorNote(backend, style.dateMs),
     };
   });
-  const heads = ['Backends', 'state', 'rollouts', 'calls', ...progressHeads, 'policy', 'address'];
-  return renderTable(heads, rows, { columns, paint, right: [2, 3, 4, 5, 6, 7], indent: 2 });
+  const heads = ['Backends', 'state', 'rollouts', 'calls', 'held', ...progressHeads, 'policy', 'address'];
+  return renderTable(heads, rows, { columns, paint, right: [2, 3, 4, 5, 6, 7, 8], indent: 2 });
 }
 
 const recentMs = 300_000;

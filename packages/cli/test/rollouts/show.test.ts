@@ -63,6 +63,7 @@ const timings = {
   init_ms: 20,
   ready_ms: 0,
   run_ms: 2500,
+  cache_wait_ms: 0,
   evaluate_wait_ms: 0,
   evaluate_ms: 30,
   model_ms: 2000,

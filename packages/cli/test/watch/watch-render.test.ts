@@ -46,9 +46,10 @@ function makeStatus(turns = 100, more: Partial<StatusInput> = {}): ServiceStatus
     in_flight: 32,
     calls: 20,
     call_progress: { oldest_call_ms: 130_000, last_token_ms: 4000, tokens_per_s: 0.3 },
+    held_for_cache: 5,
     tokens: 9,
   } as const;
-  const idle = { ...backend, in_flight: 0, calls: 0, call_progress: null };
+  const idle = { ...backend, in_flight: 0, calls: 0, call_progress: null, held_for_cache: 0 };
   return serviceStatus.parse({
     rollouts: { queued: 9120, init: 4, ready: 6, run: 32, evaluate: 0, done: 801, failed: 3, cancelled: 0 },
     workers: [makeWorker('w-gone', 5), makeWorker('w-1', turns), makeWorker('w-2', turns)],
@@ -113,7 +114,7 @@ test('a frame shows counts, throughput, rewards, failures, stages, backends, wor
     /^Failed {6}4\.76% of the last 21: 1 sandbox-died \(sandbox\)$/m,
     /^ {2}init {6}█{20}·{20} {4}4\/8 {3}2 \+ 9,120 queued$/m,
     /^ {2}run {7}█{40} {2}32\/32 {3}10$/m,
-    /^ {2}b1 +up +32 +20 +0\.30 +2m 10s +4\.0 s ago +7 {2}http:\/\/127\.0\.0\.1:8000$/m,
+    /^ {2}b1 +up +32 +20 +5 +0\.30 +2m 10s +4\.0 s ago +7 {2}http:\/\/127\.0\.0\.1:8000$/m,
     /^ {2}b2 +draining/m,
     /^ {2}w-1 +alive +21 +150 +12 ms +180 MiB +4242 {2}node-1$/m,
     /^ {2}12:34:56 {2}rollout-end {5}r-1 {2}done {2}reward 0\.5$/m,

@@ -44,6 +44,7 @@ export function toWorkerReport({ loopLag, pool, config, machine }: ReportDeps, n
     backends: pool.inFlight(),
     calls: pool.calls(),
     call_progress: pool.callProgress(),
+    held_for_cache: pool.heldForCache(),
     turns: now.turns,
     sampled_tokens: sampledTokens,
     tokens_per_s: now.tokenRate.read(sampledTokens),

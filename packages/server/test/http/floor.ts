@@ -236,6 +236,7 @@ export function makeResult(fields: Partial<RolloutResult> = {}): RolloutResult {
       init_ms: 1000,
       ready_ms: 250,
       run_ms: 2000,
+      cache_wait_ms: 0,
       evaluate_wait_ms: 250,
       evaluate_ms: 3000,
       model_ms: 1500,

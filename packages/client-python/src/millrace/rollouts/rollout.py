@@ -60,6 +60,8 @@ class Timings:
     evaluate_ms: float
     model_ms: float
     tool_ms: float
+    #: Waits for room in the KV cache of its backend. They are not part of `run_ms`.
+    cache_wait_ms: float = 0
 
 
 @dataclass(frozen=True)

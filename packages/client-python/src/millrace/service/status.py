@@ -82,6 +82,8 @@ class BackendView:
     generation: int = 1
     #: How its calls get on; None while there are none.
     call_progress: Optional[CallProgress] = None
+    #: Those rollouts whose next turn waits for room in its KV cache.
+    held_for_cache: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,8 @@ class WorkerReport:
     rss_bytes: int
     calls: Optional[Mapping[str, int]] = None
     call_progress: Optional[Mapping[str, CallProgress]] = None
+    #: Its rollouts that wait for room in the KV cache of each backend.
+    held_for_cache: Optional[Mapping[str, int]] = None
     tokens_per_s: Optional[float] = None
     machine: Optional[MachineReport] = None
     #: How long a renewal lasts.

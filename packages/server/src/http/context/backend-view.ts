@@ -31,6 +31,7 @@ export function toBackendView(backend: BackendRecord, context: BackendContext): 
     in_flight: load?.inFlight ?? 0,
     calls: context.workers.reduce((total, { report }) => total + (report?.calls?.[id] ?? 0), 0),
     call_progress: toProgress(context.workers.flatMap(({ report }) => report?.call_progress?.[id] ?? [])),
+    held_for_cache: context.workers.reduce((total, { report }) => total + (report?.held_for_cache?.[id] ?? 0), 0),
     tokens: load?.tokens ?? 0,
     note: null,
   };

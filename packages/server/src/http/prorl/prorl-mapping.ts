@@ -110,13 +110,14 @@ function toCriticalError({ state, failure, result }: RolloutRecord, isLate: bool
 }
 
 function toTiming({ result, failure }: RolloutRecord, timeoutS: number): ProcessReply['timing'] {
-  const { init_ms = 0, run_ms = 0, evaluate_ms = 0, queued_ms = 0, ready_ms = 0, evaluate_wait_ms = 0 } = result?.timings ?? {};
+  const { init_ms = 0, run_ms = 0, evaluate_ms = 0 } = result?.timings ?? {};
+  const { queued_ms = 0, ready_ms = 0, cache_wait_ms = 0, evaluate_wait_ms = 0 } = result?.timings ?? {};
   const counted = (init_ms + run_ms + evaluate_ms) / 1000;
   return {
     init_time: init_ms / 1000,
     run_time: run_ms / 1000,
     eval_time: evaluate_ms / 1000,
-    others_time: (queued_ms + ready_ms + evaluate_wait_ms) / 1000,
+    others_time: (queued_ms + ready_ms + cache_wait_ms + evaluate_wait_ms) / 1000,
     counted_elapsed: counted,
     timeout_triggered: counted > timeoutS || failure?.code.endsWith('-timeout') === true || result?.stop_reason === 'rollout_timeout',
   };

@@ -68,6 +68,7 @@ export class AttemptRecord {
       init_ms: 0,
       ready_ms: 0,
       run_ms: 0,
+      cache_wait_ms: 0,
       evaluate_wait_ms: 0,
       evaluate_ms: 0,
       model_ms: 0,
@@ -88,7 +89,12 @@ export class AttemptRecord {
       malformed_calls: this.tally.malformedCalls,
       policy_versions: versions.length > 0 ? { first: Math.min(...versions), last: Math.max(...versions) } : null,
       backends: [...new Set(sampled.flatMap(({ backend }) => (backend ? [backend] : [])))],
-      timings: { ...this.timings, model_ms: this.tally.modelMs, tool_ms: this.tally.toolMs },
+      timings: {
+        ...this.timings,
+        cache_wait_ms: this.sampler?.cacheWaitMs ?? 0,
+        model_ms: this.tally.modelMs,
+        tool_ms: this.tally.toolMs,
+      },
     };
   }
 

@@ -14,7 +14,7 @@ const url = 'http://10.0.0.1:8000';
 
 test('a backend joins, is listed without its key, drains and leaves', async () => {
   const floor = sharedFloor();
-  await floor.worker.report({ calls: { '10.0.0.1:8000': 3 } });
+  await floor.worker.report({ calls: { '10.0.0.1:8000': 3 }, held_for_cache: { '10.0.0.1:8000': 2 } });
   const joined = await floor.call('POST', '/v1/backends', { url: `${url}/`, api_key: 'secret', policy_version: 4 });
   const known = { id: '10.0.0.1:8000', url, dialect: 'vllm', model: null, policy_version: 4, logprobs_mode: 'unknown' };
   const route = { probe: null, generation: 1, route: '/inference/v1/generate', route_reason: null, note: null };
@@ -31,6 +31,7 @@ test('a backend joins, is listed without its key, drains and leaves', async () =
     in_flight: 0,
     calls: 3,
     call_progress: null,
+    held_for_cache: 2,
     tokens: 0,
   };
   assert.deepEqual(joined.body, view);
@@ -280,7 +281,8 @@ test('metrics and the list show for each backend what runs on it, its calls, and
   const claim = await floor.worker.claim();
   for (const to of ['ready', 'run'] as const) await floor.store.move(claim, to);
   assert.equal(await floor.store.place(claim, { tokens: 500 }), backendId);
-  const counts = { calls: 9, retries: 2, prompt_tokens: 1000, cached_tokens: 800, sampled_tokens: 70, model_ms: 2500 };
+  const cache = { cached_tokens: 800, expected_tokens: 850, recomputed_tokens: 50, cache_wait_ms: 1500 };
+  const counts = { calls: 9, retries: 2, prompt_tokens: 1000, ...cache, sampled_tokens: 70, model_ms: 2500 };
   await floor.store.appendEvents([
     { kind: 'backend-traffic', backendId, data: { ...counts, errors: { busy: 1, 'backend-failed': 2 } } },
     { kind: 'backend-traffic', backendId, data: { calls: 'nonsense' } },
@@ -294,6 +296,10 @@ test('metrics and the list show for each backend what runs on it, its calls, and
     assert.ok(body.includes(`millrace_backend_${line}\n`), line);
   for (const line of [
     'cached_tokens_total{backend="b"} 800',
+    'expected_tokens_total{backend="b"} 850',
+    'recomputed_tokens_total{backend="b"} 50',
+    'cache_wait_seconds_total{backend="b"} 1.5',
+    'held_for_cache{backend="b"} 0',
     'sampled_tokens_total{backend="b"} 70',
     'call_seconds_total{backend="b"} 2.5',
   ])

@@ -10,7 +10,7 @@ from millrace import RolloutView
 from ..rollouts import Sampled
 
 TrackerName = Literal["wandb", "tensorboard", "mlflow"]
-_TIMES = ("queued_ms", "init_ms", "ready_ms", "run_ms", "evaluate_ms", "model_ms", "tool_ms")
+_TIMES = ("queued_ms", "init_ms", "ready_ms", "run_ms", "cache_wait_ms", "evaluate_ms", "model_ms", "tool_ms")
 
 
 def to_metrics(sampled: Iterable[Sampled], *, prefix: str = "rollout/") -> dict[str, float]:

@@ -85,7 +85,17 @@ export function makeResult(reward: number | null): RolloutResult {
     malformed_calls: 0,
     policy_versions: { first: 1, last: 2 },
     backends: [],
-    timings: { queued_ms: 1, init_ms: 2, ready_ms: 3, run_ms: 4, evaluate_wait_ms: 5, evaluate_ms: 6, model_ms: 7, tool_ms: 8 },
+    timings: {
+      queued_ms: 1,
+      init_ms: 2,
+      ready_ms: 3,
+      run_ms: 4,
+      cache_wait_ms: 9,
+      evaluate_wait_ms: 5,
+      evaluate_ms: 6,
+      model_ms: 7,
+      tool_ms: 8,
+    },
   };
 }
 
