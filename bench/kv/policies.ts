@@ -59,6 +59,8 @@ interface WorkerCache {
 class Ours implements TurnPolicy {
   readonly #world: SimWorld;
   readonly #ranksGroups: boolean;
+  /** In the order in which they began. */
+  readonly #sessions = new Set<SimSession>();
   /** By engine, then by worker. */
   readonly #caches: readonly (readonly WorkerCache[])[];
 
@@ -71,11 +73,12 @@ class Ours implements TurnPolicy {
     this.#every(1, () => {
       for (const cache of this.#caches.flat()) this.#wake(cache);
     });
-    if (workers > 1) this.#every(readS, () => this.#caches.forEach(divide));
+    if (workers > 1) this.#every(readS, () => this.#divide());
   }
 
   ask(session: SimSession, go: () => void): void {
     const cache = this.#cacheOf(session);
+    this.#sessions.add(session);
     const { shared, tokens, startedS: rank } = session;
     const group = this.#ranksGroups && shared ? { group: shared.key } : {};
     if (cache.admission.ask({ id: nameOf(session), rank, tokens, ...group, ...(shared ? { shared } : {}) }, this.#nowMs)) go();
@@ -91,6 +94,7 @@ class Ours implements TurnPolicy {
 
   endSession(session: SimSession): void {
     const cache = this.#cacheOf(session);
+    this.#sessions.delete(session);
     cache.admission.leave(nameOf(session));
     this.#wake(cache);
   }
@@ -105,6 +109,24 @@ class Ours implements TurnPolicy {
       this.#world.after(seconds, tick);
     };
     tick();
+  }
+
+  /** What each worker reads from the store under pressure. */
+  #divide(): void {
+    for (const [engine, caches] of this.#caches.entries()) {
+      const placed = [...this.#sessions].filter((session) => session.engine === engine);
+      const all = placed.reduce((sum, { tokens }) => sum + tokens, 0);
+      for (const cache of caches) {
+        const { keptTokens } = cache.admission;
+        let left = keptTokens;
+        const oldest = placed.filter(({ tokens }) => {
+          left -= tokens;
+          return left >= 0;
+        });
+        cache.admission.divide(all > keptTokens ? new Set(oldest.map(nameOf)) : undefined);
+        this.#wake(cache);
+      }
+    }
   }
 
   #cacheOf({ engine, agent }: SimSession): WorkerCache {
@@ -122,13 +144,6 @@ class Ours implements TurnPolicy {
       go?.();
     }
   }
-}
-
-/** What workers read from the store. */
-function divide(caches: readonly WorkerCache[]): void {
-  const tokens = caches.map(({ admission }) => admission.view.contextTokens);
-  const all = tokens.reduce((sum, one) => sum + one, 0);
-  for (const [index, { admission }] of caches.entries()) admission.divide(tokens[index] ?? 0, all);
 }
 
 /** Names sort as numbers do. */

@@ -11,7 +11,7 @@ test('a backend is added, listed, drained and removed', async () => {
   assert.equal(added.code, 1, 'it joined, and cannot be used');
   // The base address is used, and no server listens there, so it joins as broken and says why.
   assert.match(added.out, /^ {2}note +joined as http:\/\/127\.0\.0\.1:9: the base address, without \/v1$/m);
-  assert.match(added.out, /^gpu-0 +broken +0 +0 +- +- +- +3 +sglang +http:\/\/127\.0\.0\.1:9$/m);
+  assert.match(added.out, /^gpu-0 +broken +0 +0 +0 +- +- +- +3 +sglang +http:\/\/127\.0\.0\.1:9$/m);
   assert.match(added.out, /GET http:\/\/127\.0\.0\.1:9\/v1\/models/);
   assert.equal((await service.run(['backend', 'drain', 'gpu-0'])).out, 'gpu-0 is draining; 0 rollouts still run on it\n');
   assert.equal(JSON.parse((await service.run(['backend', 'ls', '--json'])).out)[0].state, 'draining');

@@ -98,21 +98,17 @@ type CallResult =
 
 export class Sampler implements Disposable {
   readonly ledger: Ledger;
+  /** How long its turns have waited for room in a KV cache. */
+  cacheWaitMs = 0;
   readonly #options: SamplerOptions;
   #lease: BackendLease | undefined;
   /** The flushes of the caches that the last call knew of. */
   #flushes: number | undefined;
   #openingTokens: number | undefined;
-  #cacheWaitMs = 0;
 
   constructor(options: SamplerOptions) {
     this.ledger = options.ledger;
     this.#options = options;
-  }
-
-  /** How long its turns have waited for room in a KV cache. */
-  get cacheWaitMs(): number {
-    return this.#cacheWaitMs;
   }
 
   /** Continues the ledger's ids, which only `onPart` changes. Throws the error of the last attempt, `too-stale`, or the signal's reason. */
@@ -174,7 +170,8 @@ export class Sampler implements Disposable {
     const { gate } = this.#options;
     for (let reason: MoveReason | undefined = hasFailed ? 'failed' : undefined; ; ) {
       const lease = await this.#takeLease(reason ?? this.#findMoveReason(), signal);
-      await this.#waitForCache(lease, signal);
+      const room = lease.admit(this.#toCacheTurn(), signal);
+      if (room) this.cacheWaitMs += await this.#uncharged(() => room);
       await this.#waitForPolicy(signal);
       const pass = gate?.enter();
       const isFlushed = this.#noteFlushes(pass);
@@ -187,21 +184,12 @@ export class Sampler implements Disposable {
     }
   }
 
-  async #waitForCache(lease: BackendLease, signal: AbortSignal): Promise<void> {
-    const { clock = systemClock, pool, group, createdAtMs: rank = 0 } = this.#options;
+  #toCacheTurn() {
+    const { group, createdAtMs: rank = 0 } = this.#options;
     const tokens = this.ledger.length;
     this.#openingTokens ??= tokens;
     const shared = group === undefined ? undefined : { key: `${group} ${this.#openingTokens}`, tokens: this.#openingTokens };
-    const room = lease.admit({ tokens, rank, group, shared }, signal);
-    if (!room) return;
-    const startedMs = clock.monotonic();
-    try {
-      await this.#uncharged(() => room);
-    } finally {
-      const ms = clock.monotonic() - startedMs;
-      this.#cacheWaitMs += ms;
-      pool.traffic.countCacheWait(lease.id, ms);
-    }
+    return { tokens, rank, group, shared };
   }
 
   #findMoveReason(): MoveReason | undefined {

@@ -20,7 +20,7 @@ import type {
 } from '@millrace/protocol';
 import type { BackendRecord, NewBackend } from '../inference/backends/backend.ts';
 import type { PolicyRecord } from '../inference/policy-gate.ts';
-import type { BackendLoad, Placements } from '../inference/pool/placements.ts';
+import type { BackendLoad, CacheSize, OldestOn, Placements } from '../inference/pool/placements.ts';
 import type { BatchStore } from './batch-store.ts';
 import type { EvaluationStore } from './evaluation-store.ts';
 import type { RetentionAges } from './retention-ages.ts';
@@ -242,6 +242,7 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
   backends(): Promise<readonly BackendRecord[]>;
   /** What runs on each backend; idle backends are omitted. */
   backendLoads(): Promise<readonly BackendLoad[]>;
+  oldestOn(worker: WorkerId, caches: readonly CacheSize[]): Promise<readonly OldestOn[]>;
   /** Stores the observations for views and for placing, without an event. Ignores outdated claims and unknown backends. */
   noteTraffic(notes: TrafficNotes): Promise<void>;
 

@@ -210,21 +210,33 @@ test('siblings share their opening: a context that does not fit alone fits next 
   for (const sampler of samplers) sampler[Symbol.dispose]();
 });
 
-test('with the contexts of other workers on the backend, a worker uses its part of the cache, and all of it when they have gone', async () => {
+test('with other workers on the backend a worker asks for its part only under pressure, and uses it until they have gone', async () => {
   await using server = await openHeldFake();
   await using opened = openPool({ url: server.fake.url, probe: { cacheTokens: 4 * promptIds.length } });
   const { pool } = opened;
-  const load = (tokens: number) => [{ id: backendId.parse('a'), inFlight: 1, tokens }];
+  const id = backendId.parse('a');
   using first = begin(pool);
   const requested = once(server.fake.events, 'request');
   const sampled = sample(first);
   await requested;
-  pool.updateLoads(load(100 * promptIds.length));
+  const asked: unknown[] = [];
+  const divide = async (inFlight: number, tokens: number) => {
+    pool.updateLoads([{ id, inFlight, tokens }]);
+    await pool.divideCaches(async (caches) => {
+      asked.push(...caches);
+      return [{ id, rollouts: [] }];
+    });
+  };
+  await divide(9, 4 * promptIds.length);
+  await divide(1, 100 * promptIds.length);
+  assert.deepEqual(asked, [], 'there is room for all, or it is alone');
+  await divide(9, 100 * promptIds.length);
+  assert.deepEqual(asked, [{ id, tokens: 4 * promptIds.length }]);
   using second = begin(pool);
   const later = sample(second);
   await waitForHeld(pool, 1);
   const next = once(server.fake.events, 'request');
-  pool.updateLoads(load(2 * promptIds.length));
+  await divide(9, 4 * promptIds.length);
   await next;
   await server.answer();
   await Promise.all([sampled, later]);

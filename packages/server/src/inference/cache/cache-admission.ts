@@ -3,7 +3,7 @@
 
 import { CacheLoad, type CacheRow, decideTurns, longestHoldMs } from './cache-rule.ts';
 
-export type CacheAsk = Pick<CacheRow, 'id' | 'rank' | 'tokens' | 'group' | 'shared'>;
+export type CacheAsk = Pick<CacheRow, 'id' | 'rollout' | 'rank' | 'tokens' | 'group' | 'shared'>;
 
 /** How a call ended. */
 export interface CacheCall {
@@ -35,6 +35,8 @@ interface Account extends CacheRow {
   askedTokens: number;
   /** Of its context, what the engine should still have. */
   expectedTokens: number;
+  /** Of the rollouts of all workers, it is one of the oldest, which fit together. */
+  isOldest: boolean;
 }
 
 /** The rank of the group's first rollout here, while it has any. */
@@ -66,9 +68,12 @@ export class CacheAdmission {
   readonly #load = new CacheLoad();
   #held = 0;
   #capacity: number;
-  /** The part of it that is this worker's, and the part of that which contexts keep from turn to turn. */
-  #share = 1;
+  /** The part of it that contexts keep from turn to turn. */
   #part = 1;
+  /** Whether other workers use the cache too. Then the contexts of the oldest are this worker's part of it, and what those left that have gone. */
+  #isDivided = false;
+  readonly #oldest = new CacheLoad();
+  #vacantTokens = 0;
   /** The share of their contexts that members found, of late. */
   #hits = 1;
   /** Until then the engine is used as without admission. */
@@ -88,18 +93,24 @@ export class CacheAdmission {
     this.#capacity = capacityTokens;
   }
 
-  /** Workers divide the cache in proportion to the contexts that each has on the engine. */
-  divide(ownTokens: number, allTokens: number): void {
-    const others = Math.max(0, allTokens - ownTokens);
-    // Without pressure, all of what is free.
-    this.#share = others === 0 ? 1 : Math.max(ownTokens / allTokens, 1 - others / this.#capacity);
+  /** How much the rollouts of all workers may use together. */
+  get keptTokens(): number {
+    return this.#capacity * this.#part;
+  }
+
+  /** Takes the oldest rollouts of all workers that fit together; undefined if there is room for all, or no other worker. */
+  divide(oldest: ReadonlySet<string> | undefined): void {
+    this.#isDivided = oldest !== undefined;
+    this.#vacantTokens = 0;
+    for (const { id, rollout = id } of this.#rows.values())
+      this.#change(id, (row) => Object.assign(row, { isOldest: oldest?.has(rollout) ?? false }));
   }
 
   /** True if the turn may start now. Otherwise `next` names the rollout later, unless it leaves. */
   ask(ask: CacheAsk, nowMs: number): boolean {
     const row = this.#note(ask, nowMs);
     const usable = this.#usableAt(nowMs);
-    const fits = row.isMember ? this.#load.tokens <= usable || this.#load.count === 1 : this.#load.fits(row, usable);
+    const fits = row.isMember ? this.#load.tokens <= usable || (usable > 0 && this.#load.count === 1) : this.#load.fits(row, usable);
     const mayStart = fits && (row.isMember || this.#held === 0);
     if (mayStart) this.#start(row, { isMember: true, nowMs });
     else {
@@ -152,6 +163,7 @@ export class CacheAdmission {
     const row = this.#rows.get(id);
     if (!row) return;
     if (row.phase === 'held') this.#held -= 1;
+    if (row.isOldest) this.#vacantTokens += row.tokens + row.growth;
     this.#change(id, () => this.#rows.delete(id));
     const siblings = row.group === undefined ? undefined : this.#groups.get(row.group);
     if (row.group === undefined || !siblings) return;
@@ -171,13 +183,17 @@ export class CacheAdmission {
       members: members.length,
       memberTokens: sumTokens(members),
       held: this.#held,
-      usableTokens: this.#capacity * this.#share * this.#part,
+      usableTokens: this.#usable,
       contextTokens: sumTokens(rows),
     };
   }
 
   #usableAt(nowMs: number): number {
-    return nowMs < this.#offUntilMs ? Number.POSITIVE_INFINITY : this.#capacity * this.#share * this.#part;
+    return nowMs < this.#offUntilMs ? Number.POSITIVE_INFINITY : this.#usable;
+  }
+
+  get #usable(): number {
+    return this.#isDivided ? this.#oldest.tokens + this.#oldest.growth + this.#vacantTokens : this.keptTokens;
   }
 
   /** Of the whole cache, which all workers fill. No tool keeps its room for longer than a rollout may wait for it. */
@@ -187,10 +203,12 @@ export class CacheAdmission {
 
   /** A worker that has a part of the cache has that part of the time in which the engine has no work. */
   get #guestTokens(): number {
-    return this.#speed === 0 || this.#toolMs === 0 ? Number.POSITIVE_INFINITY : this.#share * this.#speed * this.#toolMs;
+    if (this.#usable === 0) return 0;
+    const share = this.#isDivided ? Math.min(1, this.#usable / this.keptTokens) : 1;
+    return this.#speed === 0 || this.#toolMs === 0 ? Number.POSITIVE_INFINITY : share * this.#speed * this.#toolMs;
   }
 
-  #note({ id, rank, tokens, group, shared: opening }: CacheAsk, nowMs: number): Account {
+  #note({ id, rollout, rank, tokens, group, shared: opening }: CacheAsk, nowMs: number): Account {
     // A history that was rewritten may be shorter than its opening was.
     const shared = opening && opening.tokens <= tokens ? opening : undefined;
     const known = this.#rows.get(id);
@@ -205,8 +223,8 @@ export class CacheAdmission {
       this.#change(id, () => Object.assign(known, { growth, tokens, askedTokens: tokens, shared, phase: 'tool' }));
       return known;
     }
-    const start = { growth: 0, phase: 'tool', sinceMs: nowMs, isMember: false, expectedTokens: 0 } as const;
-    const row: Account = { id, rank: this.#rankOf(group, rank), tokens, askedTokens: tokens, group, shared, ...start };
+    const start = { growth: 0, phase: 'tool', sinceMs: nowMs, isMember: false, expectedTokens: 0, isOldest: false } as const;
+    const row: Account = { id, rollout, rank: this.#rankOf(group, rank), tokens, askedTokens: tokens, group, shared, ...start };
     this.#rows.set(id, row);
     return row;
   }
@@ -224,21 +242,26 @@ export class CacheAdmission {
     this.#change(row.id, () => Object.assign(row, { phase: 'sampling', sinceMs: nowMs, isMember }));
   }
 
-  /** Keeps the sum in step with the rows. */
+  /** Keeps the sums in step with the rows. */
   #change(id: string, change: (row: Account) => unknown): void {
     const row = this.#rows.get(id);
     if (!row) return;
     if (isLoad(row)) this.#load.remove(row);
+    if (row.isOldest) this.#oldest.remove(row);
     change(row);
-    if (this.#rows.has(id) && isLoad(row)) this.#load.add(row);
+    if (!this.#rows.has(id)) return;
+    if (isLoad(row)) this.#load.add(row);
+    if (row.isOldest) this.#oldest.add(row);
   }
 
   /** The capacity is what the engine reports, less what members are seen to lose: to others, to ended contexts, to a report that is wrong. */
   #correct(expectedTokens: number, { cachedTokens, nowMs }: { readonly cachedTokens: number; readonly nowMs: number }): void {
-    if (expectedTokens === 0 || this.#share === 0 || !Number.isFinite(this.#capacity) || nowMs < this.#offUntilMs) return;
+    if (expectedTokens === 0 || !Number.isFinite(this.#capacity) || nowMs < this.#offUntilMs) return;
     // The last block is not full and is never found.
     const missed = Math.max(0, 0.99 * expectedTokens - cachedTokens);
-    const change = (correction * (missShare * expectedTokens - missed)) / (this.#capacity * this.#share);
+    // A worker sees as much less of what is lost as its part of the cache is smaller.
+    const seen = this.#isDivided ? Math.max(expectedTokens, Math.min(this.#usable, this.#capacity)) : this.#capacity;
+    const change = (correction * (missShare * expectedTokens - missed)) / seen;
     this.#part = Math.min(1, Math.max(leastPart, this.#part + change));
     this.#hits += hitShare * (1 - missed / expectedTokens - this.#hits);
     // Even an eighth of it does not stay: the engine keeps no prefixes, or others fill it. Waiting gains nothing.

@@ -64,8 +64,12 @@ export class CacheGate {
     this.#wake();
   }
 
-  divide(ownTokens: number, allTokens: number): void {
-    this.#admission.divide(ownTokens, allTokens);
+  get keptTokens(): number {
+    return this.#admission.keptTokens;
+  }
+
+  divide(oldest: ReadonlySet<string> | undefined): void {
+    this.#admission.divide(oldest);
     this.#wake();
   }
 

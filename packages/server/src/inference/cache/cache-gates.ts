@@ -1,10 +1,23 @@
-// The KV caches of all backends as one worker sees them: one for each data-parallel rank. Workers that share a backend divide its caches in
-// proportion to their contexts.
+// The KV caches of all backends as one worker sees them: one for each data-parallel rank. Workers that share a backend divide its caches by the
+// age of their rollouts.
 
 import type { BackendId } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 import type { BackendRecord } from '../backends/backend.ts';
 import { CacheGate } from './cache-gate.ts';
+
+interface SharedBackend {
+  readonly id: BackendId;
+  readonly record: BackendRecord;
+  /** Rollouts of this worker on it. */
+  readonly leases: number;
+}
+
+/** Of all workers. */
+interface BackendUse {
+  readonly inFlight: number;
+  readonly tokens: number;
+}
 
 export class CacheGates {
   readonly #clock: Clock;
@@ -34,13 +47,23 @@ export class CacheGates {
     }
   }
 
-  /** Takes the context tokens of all workers on each backend, as last reported, and over how many ranks they are spread. */
-  divide(loadOf: (id: BackendId) => { readonly tokens: number; readonly ranks: number }): void {
-    for (const [id, gates] of this.#gates) {
-      const ownTokens = sumOf(gates, (gate) => gate.view.contextTokens);
-      const { tokens, ranks } = loadOf(id);
-      for (const gate of gates) gate?.divide(ownTokens / ranks, tokens / ranks);
-    }
+  /** The backends that have rollouts of other workers too, and more contexts than their caches keep over all ranks: how much these do. */
+  findShared(
+    backends: Iterable<SharedBackend>,
+    loads: ReadonlyMap<BackendId, BackendUse>,
+  ): { readonly id: BackendId; readonly tokens: number }[] {
+    return Array.from(backends).flatMap(({ id, leases, record }) => {
+      const gates = this.#gates.get(id)?.filter((gate) => gate !== undefined) ?? [];
+      const tokens = ((record.probe?.ranks ?? 1) * sumOf(gates, (gate) => gate.keptTokens)) / gates.length;
+      const load = loads.get(id);
+      return load && load.inFlight > leases && load.tokens > tokens ? [{ id, tokens: Math.floor(tokens) }] : [];
+    });
+  }
+
+  /** Takes, for each backend whose caches are too small for the contexts of all workers, the oldest rollouts that fit. */
+  divide(oldest: readonly { readonly id: BackendId; readonly rollouts: readonly string[] }[]): void {
+    const found = new Map(oldest.map(({ id, rollouts }) => [id, new Set(rollouts)]));
+    for (const [id, gates] of this.#gates) for (const gate of gates) gate?.divide(found.get(id));
   }
 
   /** Rollouts of this worker that wait for the caches of each backend. */

@@ -7,6 +7,8 @@
 /** A rollout on one cache. `held` asks for a turn and waits. */
 export interface CacheRow {
   readonly id: string;
+  /** As the store names it; absent if that is the `id`. */
+  readonly rollout?: string | undefined;
   /** Smaller goes first and is asked to wait last: when the rollout, or its group, was started. */
   readonly rank: number;
   /** The length of its context. */
@@ -51,8 +53,8 @@ export function decideTurns(rows: readonly CacheRow[], limits: CacheLimits): Cac
   const members = rows.filter(({ id, isMember }) => isMember && !out.has(id)).sort(compareRank);
   const kept = sumOf(members);
   for (let last = members.pop(); last && kept.tokens > limits.usableTokens; last = members.pop()) {
-    // A context that is too large for the cache has it to itself.
-    if (members.length === 0) break;
+    // A context that is too large for the cache has it to itself, if there is any.
+    if (members.length === 0 && limits.usableTokens > 0) break;
     kept.remove(last);
     out.add(last.id);
   }
@@ -128,10 +130,10 @@ export class CacheLoad {
     else this.#sharing.delete(shared.key);
   }
 
-  /** Whether it fits with all others, and still does after the next turn of each. Anything fits into an empty cache. */
+  /** Whether it fits with all others, and still does after the next turn of each. Anything fits into an empty cache, if there is any. */
   fits({ tokens, growth, shared }: CacheContext, usableTokens: number): boolean {
     const own = tokens - (shared && this.#sharing.has(shared.key) ? shared.tokens : 0);
-    return this.count === 0 || this.tokens + this.growth + own + growth <= usableTokens;
+    return (this.count === 0 && usableTokens > 0) || this.tokens + this.growth + own + growth <= usableTokens;
   }
 }
 

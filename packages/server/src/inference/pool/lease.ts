@@ -59,7 +59,7 @@ export class BackendLease implements Disposable {
   readonly #deps: LeaseDeps;
   readonly #rank: number | undefined;
   readonly #cache: CacheGate | undefined;
-  /** Its name in the account of the cache: a rollout may have a lease on each of two backends for a moment. */
+  /** Its name in the account of the cache: a rollout may have two leases for a moment. */
   readonly #cacheId = randomUUID();
   /** The context that its last answered call left in the cache of the server. */
   #computedTokens = 0;
@@ -107,9 +107,23 @@ export class BackendLease implements Disposable {
     this.#cache?.flush();
   }
 
-  /** Waits for room in the KV cache of its backend; undefined if turns do not wait for it. */
-  admit(turn: Omit<CacheAsk, 'id'>, signal: AbortSignal): Promise<void> | undefined {
-    return this.#cache?.enter({ ...turn, id: this.#cacheId }, signal);
+  /** Waits for room in the KV cache of its backend, and resolves with how long it did; undefined if the turn may start at once. */
+  admit(turn: Omit<CacheAsk, 'id' | 'rollout'>, signal: AbortSignal): Promise<number> | undefined {
+    const room = this.#cache?.enter({ ...turn, id: this.#cacheId, rollout: this.rollout?.id }, signal);
+    return room && this.#timeWait(room);
+  }
+
+  async #timeWait(room: Promise<void>): Promise<number> {
+    const { clock, traffic } = this.#deps;
+    const startedAt = clock.monotonic();
+    let ms = 0;
+    try {
+      await room;
+    } finally {
+      ms = clock.monotonic() - startedAt;
+      traffic.countCacheWait(this.id, ms);
+    }
+    return ms;
   }
 
   noteProgress(sampledTokens: number): void {

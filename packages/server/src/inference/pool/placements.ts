@@ -30,6 +30,18 @@ export interface BackendLoad {
   readonly tokens: number;
 }
 
+/** How many tokens the KV caches of a backend keep. */
+export interface CacheSize {
+  readonly id: BackendId;
+  readonly tokens: number;
+}
+
+/** The rollouts of one worker on a backend that are among the oldest of all workers there which fit into its KV caches together. */
+export interface OldestOn {
+  readonly id: BackendId;
+  readonly rollouts: readonly RolloutId[];
+}
+
 export interface Placements {
   /**
    * Chooses a backend for a rollout in run and records the choice, in one transaction. The rollout counts there until it leaves

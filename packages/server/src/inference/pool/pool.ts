@@ -12,7 +12,7 @@ import { CacheGates } from '../cache/cache-gates.ts';
 import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import { type EntryDeps, type OpenEntry, openEntry, openPlainEntry } from './open-entry.ts';
-import type { BackendLoad, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
+import type { BackendLoad, CacheSize, OldestOn, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
 import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
 import { isUp, toOwnView } from './record-view.ts';
 import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
@@ -145,13 +145,15 @@ export class BackendPool implements AsyncDisposable {
     }
   }
 
-  /** The current load of each backend over all workers. `shouldMove` depends on it, and the worker's part of each KV cache. */
+  /** The current load of each backend over all workers. */
   updateLoads(loads: readonly BackendLoad[]): void {
     this.#loads = new Map(loads.map((load) => [load.id, load]));
-    this.#caches?.divide((id) => {
-      const ranks = this.#entries.get(id)?.record.probe?.ranks ?? 1;
-      return { tokens: this.#loads.get(id)?.tokens ?? 0, ranks };
-    });
+  }
+
+  /** Reads which rollouts are the oldest that fit, for KV caches with rollouts of other workers that are too small for all. */
+  async divideCaches(readOldest: (caches: readonly CacheSize[]) => Promise<readonly OldestOn[]>): Promise<void> {
+    const shared = this.#caches?.findShared(this.#entries.values(), this.#loads) ?? [];
+    this.#caches?.divide(shared.length === 0 ? [] : await readOldest(shared));
   }
 
   /** Waits, first come, first served, while no backend is up. */

@@ -23,7 +23,7 @@ export interface TrafficCount {
   readonly errors: Record<string, number>;
 }
 
-interface Answer {
+interface CountedAnswer {
   readonly promptTokens: number;
   readonly generation: Generation;
   readonly expectedTokens: number;
@@ -53,7 +53,7 @@ export class Traffic {
     return this.#sampledTokens;
   }
 
-  countAnswer(id: BackendId, answer: Answer): void {
+  countAnswer(id: BackendId, answer: CountedAnswer): void {
     const count = this.#countOf(id);
     count.calls += 1;
     count.prompt_tokens += answer.promptTokens;

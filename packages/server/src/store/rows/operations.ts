@@ -22,7 +22,7 @@ import { appendEvents, events, lastEventAtMs, lastEventId, oldestEventId } from 
 import { beginGroup, cursor, renewGroup, replaceSiblings, settleGroup, takeGroup } from './operations/groups.ts';
 import { breakBackend, recoverBackend, takeProbe } from './operations/health/backend-health.ts';
 import { noteProbe } from './operations/health/backend-identity.ts';
-import { backendLoads, noteTraffic, place } from './operations/placements.ts';
+import { backendLoads, noteTraffic, oldestOn, place } from './operations/placements.ts';
 import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operations/policy.ts';
 import { countStates, get, list, reusableBytes, trajectory } from './operations/queries.ts';
 import { expiredBatches, expiredGroups, retainBatchSlice, retainGroupSlice, retainSlice } from './operations/retention.ts';
@@ -125,6 +125,7 @@ export const reads = {
   clockJumpedAtMs,
   backends,
   backendLoads,
+  oldestOn,
   policy,
   events,
   lastEventAtMs,

@@ -123,6 +123,7 @@ export class RowStore implements Store {
   clearBackends: Store['clearBackends'] = () => this.#write('clearBackends', undefined);
   backends: Store['backends'] = () => this.#read('backends', undefined);
   backendLoads: Store['backendLoads'] = () => this.#read('backendLoads', undefined);
+  oldestOn: Store['oldestOn'] = (worker, caches) => this.#read('oldestOn', { worker, caches });
   place: Store['place'] = (claim, options) => this.#write('place', { claim, options });
   breakBackend: Store['breakBackend'] = (id, options) => this.#write('breakBackend', { id, ...options });
   recoverBackend: Store['recoverBackend'] = (id, options) => this.#write('recoverBackend', { id, ...options });

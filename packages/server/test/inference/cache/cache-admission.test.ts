@@ -185,37 +185,50 @@ test('an engine that keeps no prefixes, or whose cache others fill, is soon used
   assert.equal(ask('r100', 50_000, 600_001), false);
 });
 
-test('a cache that is shared is divided by what each worker has on it, and what is free is for all', () => {
-  const [one, other] = [openCache(100_000), openCache(100_000)];
-  one.cache.divide(0, 20_000);
-  assert.equal(one.cache.view.usableTokens, 80_000);
-  for (const id of ['r1', 'r2', 'r3', 'r4']) one.ask(id, 40_000);
-  for (const id of ['r5', 'r6']) other.ask(id, 20_000);
-  for (const { cache } of [one, other]) cache.divide(cache.view.contextTokens, 200_000);
-  assert.deepEqual([one.cache.view.usableTokens, other.cache.view.usableTokens], [80_000, 20_000]);
-  one.cache.divide(160_000, 150_000);
-  assert.equal(one.cache.view.usableTokens, 100_000, 'the others had nothing when it was last reported');
-});
-
-test('a worker that dies leaves its part of the cache to the others', () => {
+test('of a cache that is shared, a worker has what the oldest of all workers take of its own', () => {
   const { cache, ask } = openCache(100_000);
-  ask('r1', 50_000);
-  cache.divide(50_000, 150_000);
-  assert.equal(ask('r2', 40_000), false);
-  // The store has taken its rollouts back.
-  cache.divide(90_000, 90_000);
-  assert.deepEqual(cache.next(0), ['r2']);
-});
-
-test('a worker without rollouts may start one on a cache that is full, and another when its part is known', () => {
-  const { cache, ask } = openCache(100_000);
-  cache.divide(0, 400_000);
-  assert.ok(ask('r1', 10_000));
-  assert.equal(ask('r2', 10_000), false);
-  cache.divide(20_000, 420_000);
+  for (const id of ['r1', 'r2', 'r3']) ask(id, 30_000);
+  cache.divide(new Set(['r1', 'r7']));
+  assert.equal(cache.view.usableTokens, 30_000);
+  assert.equal(ask('r4', 10_000), false);
   assert.deepEqual(cache.next(0), []);
-  cache.divide(20_000, 80_000);
+  assert.equal(cache.view.memberTokens, 30_000, 'the younger ones are no longer members');
+  cache.grow('r1', 20_000);
+  assert.equal(cache.view.usableTokens, 50_000, 'its part grows with them');
+  cache.divide(undefined);
+  assert.equal(cache.view.usableTokens, 100_000);
+});
+
+test('two leases of one rollout are two rows, and both are its', () => {
+  const { cache } = openCache(100_000);
+  for (const id of ['a', 'b']) cache.ask({ id, rollout: 'r1', rank: 1, tokens: 10_000 }, 0);
+  cache.divide(new Set(['r1']));
+  cache.leave('a');
+  assert.deepEqual([cache.view.memberTokens, cache.view.usableTokens], [10_000, 20_000]);
+});
+
+test('a worker with none of the oldest waits, and takes no guest', () => {
+  const { cache, ask, end } = openCache(100_000);
+  ask('r1', 10_000);
+  end('r1', 10_000);
+  cache.divide(new Set());
+  assert.equal(ask('r1', 11_000), false);
+  assert.equal(ask('r2', 1000), false);
+  assert.deepEqual(cache.next(0), []);
+  cache.divide(new Set(['r1']));
+  assert.deepEqual(cache.next(0), ['r1']);
+  assert.deepEqual(cache.next(600_001), ['r2'], 'after the longest wait it goes');
+});
+
+test('the room of one of the oldest that ends goes to the next of its worker, until it is divided again', () => {
+  const { cache, ask } = openCache(100_000);
+  ask('r1', 40_000);
+  cache.divide(new Set(['r1']));
+  assert.equal(ask('r2', 40_000), false);
+  cache.leave('r1');
   assert.deepEqual(cache.next(0), ['r2']);
+  cache.divide(new Set());
+  assert.equal(cache.view.usableTokens, 0);
 });
 
 test('a sibling that replaces a failed one is as old as its group', () => {

@@ -84,7 +84,7 @@ test('a gate without waiting rollouts has no timer, so nothing keeps a worker th
   assert.equal(clock.timers, 0);
 });
 
-test('the caches of an engine are divided by what all workers have on it, and by nothing of other backends', () => {
+test('what the caches of an engine keep counts over its ranks, and each backend is divided for itself', () => {
   const gates = new CacheGates(new FakeClock());
   const records = ['a', 'b'].map((id) => {
     const probe = { cacheTokens: 100, ranks: 2 };
@@ -93,10 +93,13 @@ test('the caches of an engine are divided by what all workers have on it, and by
   const [a, b] = records.map((record) => gates.find(record, 1));
   a?.enter({ id: 'r1', rank: 1, tokens: 50 }, never);
   b?.enter({ id: 'r2', rank: 2, tokens: 50 }, never);
-  gates.divide((id) => ({ tokens: id === 'a' ? 250 : 50, ranks: 1 }));
-  assert.deepEqual([a?.view.usableTokens, b?.view.usableTokens], [20, 100]);
-  gates.divide(() => ({ tokens: 150, ranks: 2 }));
-  assert.equal(a?.view.usableTokens, 50, 'the others are spread over two caches of 100, and leave a half of each');
-  gates.divide(() => ({ tokens: 0, ranks: 1 }));
-  assert.equal(a?.view.usableTokens, 100, 'a report that lags behind divides nothing');
+  const find = (tokens: number) => {
+    const loads = new Map(records.map(({ id }) => [id, { inFlight: 9, tokens }]));
+    const [first, second] = records.map((record) => ({ id: record.id, record, leases: record.id === 'a' ? 1 : 9 }));
+    const unused = records.map((record) => ({ id: backendId.parse('other'), record, leases: 0 }));
+    return first && second ? gates.findShared([first, second, ...unused], loads) : [];
+  };
+  assert.deepEqual([find(200), find(201)], [[], [{ id: 'a', tokens: 200 }]]);
+  gates.divide([{ id: backendId.parse('a'), rollouts: ['r1'] }]);
+  assert.deepEqual([a?.view.usableTokens, b?.view.usableTokens], [50, 100]);
 });

@@ -130,7 +130,8 @@ test('a call counts until its report, and only the first report counts', async (
   assert.deepEqual(pool.calls(), { a: 0 });
   const { counts, errors } = pool.traffic.take();
   const { model_ms: _, ...count } = counts.get(lease.id) ?? assert.fail('nothing was counted');
-  assert.deepEqual(count, { calls: 1, retries: 0, prompt_tokens: 7, cached_tokens: 0, sampled_tokens: 2, errors: {} });
+  const cache = { cached_tokens: 0, expected_tokens: 0, recomputed_tokens: 0, cache_wait_ms: 0 };
+  assert.deepEqual(count, { calls: 1, retries: 0, prompt_tokens: 7, ...cache, sampled_tokens: 2, errors: {} });
   assert.deepEqual([errors.size, pool.traffic.sampledTokens, lease.turns], [0, 2, 1]);
 });
 

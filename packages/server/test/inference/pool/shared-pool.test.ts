@@ -220,6 +220,39 @@ test('a busy backend is left alone for as long as it asks, and is neither broken
   assert.deepEqual(pool.traffic.take().counts.get(a)?.errors, { busy: 1 });
 });
 
+test('of two workers with more contexts than a KV cache keeps, the one with the oldest goes, until its rollout leaves', async () => {
+  await using bed = await Bed.open();
+  await bed.join(toRecord(a));
+  await bed.store.noteProbe(a, { atMs: 1, cacheTokens: 100 });
+  const pools = [bed.addPool({ holdForCache: true }), bed.addPool({ holdForCache: true })];
+  await bed.refresh();
+  const claims = [...(await bed.run(1)), ...(await bed.run(2))];
+  const leases = await Promise.all(claims.map((rollout, index) => pools[Math.min(1, index)]?.acquire({ signal, rollout, tokens: 60 })));
+  const read = async () => {
+    for (const [index, pool] of pools.entries()) {
+      pool.updateLoads(await bed.store.backendLoads());
+      await pool.divideCaches((caches) => bed.store.oldestOn(claims[index]?.worker ?? assert.fail(), caches));
+    }
+  };
+  const ask = (index: number) => leases[index]?.admit({ tokens: 60, rank: index }, signal);
+  assert.equal(ask(0), undefined);
+  assert.equal(ask(1), undefined, 'until it knows of the other worker, it takes the cache for its own');
+  leases[1]?.noteTurn({ tokens: 60 });
+  await read();
+  const wait = ask(1);
+  assert.ok(wait);
+  assert.deepEqual(
+    pools.map((pool) => pool.heldForCache()),
+    [{ a: 0 }, { a: 1 }],
+  );
+  const [first] = claims;
+  if (first) await bed.store.release(first);
+  await read();
+  bed.clock.advance(50);
+  await wait;
+  assert.ok(ask(2), 'only one of its two fits');
+});
+
 test('a rollout leaves a far busier backend at the start of a turn, and does not come back', async () => {
   await using bed = await Bed.open();
   const routing = { affinityBound: 1.25, spillFactor: 2, spillRollouts: 4 };

@@ -7,6 +7,7 @@ import type { Claim, Store } from '@millrace/server';
 import {
   leaseMs,
   makeFailure,
+  makeReport,
   makeResult,
   makeTrajectory,
   maxLosses,
@@ -25,6 +26,30 @@ export function definePlacementTests(openBed: OpenBed): void {
     const claims = await runAll(bed.store, numbered(30));
     await Promise.all(claims.map((claim, index) => stores[index % 2]?.place(claim, {})));
     assert.deepEqual(await loads(bed.store), { a: 10, b: 10, c: 10 });
+  });
+
+  test('the oldest rollouts that fit into a KV cache are found over all workers, and those of a worker that dies make room', async () => {
+    await using bed = await openTimedBed(openBed);
+    await join(bed.store, 'a', 'b');
+    const claims = [...(await runAll(bed.store, ['r1', 'r2'])), ...(await runAll(bed.store, ['r3', 'r4', 'r5']))];
+    for (const claim of claims) assert.equal(await bed.store.place(claim, { tokens: 40, exclude: [toId('b')] }), 'a');
+    const [first, , third] = claims;
+    assert.ok(first && third);
+    const find = async (worker: Claim['worker'], tokens: number) => {
+      const [a, b] = await bed.store.oldestOn(worker, [
+        { id: toId('a'), tokens },
+        { id: toId('b'), tokens },
+      ]);
+      assert.deepEqual(b, { id: 'b', rollouts: [] });
+      return a?.rollouts;
+    };
+    assert.deepEqual([await find(first.worker, 130), await find(third.worker, 130)], [['r1', 'r2'], ['r3']]);
+    assert.deepEqual([await find(first.worker, 1), await find(third.worker, 1)], [['r1'], []], 'the first may be too large');
+    bed.clock.advance(leaseMs / 2);
+    await bed.store.renew(third.worker, { leaseMs, report: makeReport(3) });
+    bed.clock.advance(leaseMs / 2);
+    await bed.store.expire({ leaseMs, maxLosses });
+    assert.deepEqual(await find(third.worker, 130), ['r3', 'r4', 'r5']);
   });
 
   test('a rollout counts on its backend until it leaves run, for any reason', async () => {

@@ -1,9 +1,9 @@
 // Which rollout runs on which backend. Rollouts in flight are counted in the placing transaction, from the rows or from totals that
 // change with them, so any number of workers balance like one, and a worker that dies leaves no stale count behind.
 
-import type { BackendId, BackendState } from '@millrace/protocol';
+import type { BackendId, BackendState, RolloutId, WorkerId } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol/plain';
-import type { BackendLoad, PlaceOptions } from '../../../inference/pool/placements.ts';
+import type { BackendLoad, CacheSize, OldestOn, PlaceOptions } from '../../../inference/pool/placements.ts';
 import { type Candidate, chooseBackend } from '../../../inference/pool/routing.ts';
 import type { Claim, TrafficNotes } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
@@ -81,6 +81,20 @@ export async function backendLoads(transaction: Transaction): Promise<BackendLoa
   const sql = `SELECT backend AS id, count(*) AS in_flight, sum(context_tokens) AS tokens FROM rollouts INDEXED BY rollouts_placed
     WHERE state = 'run' AND backend IS NOT NULL GROUP BY backend`;
   return (await transaction.all<LoadRow>(sql)).map(toLoad);
+}
+
+/** The first is one of them even if it does not fit. */
+export async function oldestOn(
+  transaction: Transaction,
+  { worker, caches }: { readonly worker: WorkerId; readonly caches: readonly CacheSize[] },
+): Promise<OldestOn[]> {
+  const placed = `SELECT id, worker, context_tokens, sum(context_tokens) OVER (ORDER BY seq) AS until FROM rollouts
+    WHERE state = 'run' AND backend = ?`;
+  const sql = `SELECT id FROM (${placed}) AS placed WHERE worker = ? AND (until <= ? OR until = context_tokens) ORDER BY id`;
+  return await Array.fromAsync(caches, async ({ id, tokens }) => {
+    const rows = await transaction.all<{ id: RolloutId }>(sql, id, worker, tokens);
+    return { id, rollouts: rows.map((row) => row.id) };
+  });
 }
 
 export interface LoadRow {
