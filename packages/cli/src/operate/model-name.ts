@@ -14,7 +14,7 @@ export interface FoundModel {
   readonly how: string;
 }
 
-interface Places {
+interface ModelPlaces {
   /** LLM servers that may have the model on this machine. */
   readonly backends: readonly string[];
   readonly env: Io['env'];
@@ -36,7 +36,7 @@ export async function isModelName(tokenizer: string): Promise<boolean> {
   return !isAddress(tokenizer) && modelName.test(tokenizer) && !(await isFolder(tokenizer));
 }
 
-export async function findModel(name: string, places: Places): Promise<FoundModel> {
+export async function findModel(name: string, places: ModelPlaces): Promise<FoundModel> {
   const missed: string[] = [];
   for (const find of [findAtBackends, findInHubCache, findInOwnCache, fetchFromMirror]) {
     const found = await find(name, places);
@@ -49,7 +49,7 @@ export async function findModel(name: string, places: Places): Promise<FoundMode
   );
 }
 
-type Find = (name: string, places: Places) => Promise<FoundModel | string>;
+type Find = (name: string, places: ModelPlaces) => Promise<FoundModel | string>;
 
 /** vLLM and SGLang say which folder they serve. */
 const findAtBackends: Find = async (name, { backends }) => {

@@ -8,7 +8,7 @@ import type { Scenario } from '../../scenario/scenario.ts';
 import type { AppContext } from '../context/context.ts';
 import { toFault, toFaultError } from '../request/check.ts';
 
-export interface CheckedTask {
+export interface ParsedTask {
   readonly scenario: Scenario;
   /** As it was sent, to find the field at fault. */
   readonly sent: unknown;
@@ -18,7 +18,7 @@ export interface CheckedTask {
 }
 
 /** Throws `task-invalid`. A `sandbox` function that throws is left to the worker, which says whose fault it is. */
-export async function refuseSandbox({ scenario, sent, task, at }: CheckedTask, context: AppContext): Promise<void> {
+export async function refuseSandbox({ scenario, sent, task, at }: ParsedTask, context: AppContext): Promise<void> {
   const specs = await sandboxesOf(scenario, task).catch(() => []);
   for (const spec of specs) {
     const fault = await findSandboxFault(spec, context);

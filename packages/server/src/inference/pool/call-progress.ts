@@ -1,11 +1,11 @@
-// How the running calls of this process on one backend get on: a slow engine, and one that does nothing, can be told apart.
+// How the running calls of this process on one backend get on: shows whether an engine is slow or does nothing.
 
 import type { CallProgressReport } from '@millrace/protocol';
 import type { Clock } from '../../base/clock.ts';
 import { TokenRate } from './token-rate.ts';
 
 /** A call that runs. */
-export interface RunningCall {
+export interface CallInFlight {
   readonly startedAt: number;
   /** Absent until its first token has arrived. */
   lastTokenAt?: number;
@@ -14,7 +14,7 @@ export interface RunningCall {
 export class CallProgress {
   readonly #clock: Clock;
   readonly #rate: TokenRate;
-  readonly #running = new Set<RunningCall>();
+  readonly #running = new Set<CallInFlight>();
   #tokens = 0;
 
   constructor(clock: Clock) {
@@ -26,18 +26,18 @@ export class CallProgress {
     return this.#running.size;
   }
 
-  start(): RunningCall {
-    const call: RunningCall = { startedAt: this.#clock.monotonic() };
+  start(): CallInFlight {
+    const call: CallInFlight = { startedAt: this.#clock.monotonic() };
     this.#running.add(call);
     return call;
   }
 
-  addTokens(call: RunningCall, tokens: number): void {
+  addTokens(call: CallInFlight, tokens: number): void {
     call.lastTokenAt = this.#clock.monotonic();
     this.#tokens += tokens;
   }
 
-  end(call: RunningCall): void {
+  end(call: CallInFlight): void {
     this.#running.delete(call);
   }
 
@@ -56,4 +56,16 @@ export class CallProgress {
       tokens_per_s,
     };
   }
+}
+
+/** Of each backend with calls, by its id. */
+export function readProgress(
+  entries: Iterable<{ readonly id: string; readonly progress: CallProgress }>,
+): Record<string, CallProgressReport> {
+  const found: Record<string, CallProgressReport> = {};
+  for (const { id, progress } of entries) {
+    const read = progress.read();
+    if (read) found[id] = read;
+  }
+  return found;
 }

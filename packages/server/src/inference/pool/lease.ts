@@ -9,7 +9,7 @@ import type { CacheAsk, CacheCall } from '../cache/cache-admission.ts';
 import type { CacheGate } from '../cache/cache-gate.ts';
 import type { CacheGates } from '../cache/cache-gates.ts';
 import type { IdentityWatch } from '../identity/identity-watch.ts';
-import type { CallProgress, RunningCall } from './call-progress.ts';
+import type { CallInFlight, CallProgress } from './call-progress.ts';
 import { type HealthMonitor, judgeFailure, type Outcome } from './health.ts';
 import type { PlacedRollout } from './placements.ts';
 import type { Traffic } from './traffic.ts';
@@ -180,7 +180,7 @@ export type CallReport =
 export class BackendCall {
   readonly #lease: BackendLease;
   readonly #deps: LeaseDeps;
-  readonly #running: RunningCall;
+  readonly #running: CallInFlight;
   #counted = 0;
   #firstTokenMs: number | undefined;
   #isOpen = true;

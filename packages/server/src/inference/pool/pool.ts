@@ -9,6 +9,7 @@ import type { Pace } from '../../base/pace.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { Backend, BackendRecord } from '../backends/backend.ts';
 import { CacheGates } from '../cache/cache-gates.ts';
+import { readProgress } from './call-progress.ts';
 import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import { type EntryDeps, type OpenEntry, openEntry, openPlainEntry } from './open-entry.ts';
@@ -199,12 +200,7 @@ export class BackendPool implements AsyncDisposable {
 
   /** How they get on; only of backends with calls. */
   callProgress(): Record<string, CallProgressReport> {
-    return Object.fromEntries(
-      [...this.#entries.values()].flatMap(({ id, progress }) => {
-        const read = progress.read();
-        return read ? [[id, read]] : [];
-      }),
-    );
+    return readProgress(this.#entries.values());
   }
 
   /** Rollouts of this worker that wait for room in the KV cache of each backend. */
