@@ -29,7 +29,7 @@ interface PackagePlan {
   readonly target: string;
 }
 
-const plans: readonly PackagePlan[] = [
+export const plans: readonly PackagePlan[] = [
   {
     name: 'millrace',
     from: 'cli',
@@ -42,7 +42,7 @@ const plans: readonly PackagePlan[] = [
       scenario: 'packages/server/src/scenario/public.ts',
     },
     workspaces: ['cli', 'server', 'executor', 'client', 'protocol', 'testkit'],
-    libraries: ['fastify', 'undici', '@modelcontextprotocol/sdk'],
+    libraries: ['fastify', 'undici', '@modelcontextprotocol/sdk', 'eventsource-parser', 'pino', 'string-width', 'wrap-ansi'],
     target: 'node24',
   },
   {
@@ -59,7 +59,7 @@ const plans: readonly PackagePlan[] = [
     entries: { index: 'packages/protocol/src/index.ts' },
     workspaces: ['protocol'],
     libraries: [],
-    target: 'node20',
+    target: 'node22',
   },
 ];
 
