@@ -14,6 +14,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   apptainer: async () => (await import('./sandbox/apptainer.ts')).runApptainerBench(),
   'sandbox-density': async () => (await import('./sandbox/sandbox-density.ts')).runSandboxDensityBench(),
   neighbours: async () => (await import('./sandbox/neighbours.ts')).runNeighboursBench(),
+  'rollout-cost': async () => (await import('./sandbox/rollout-cost.ts')).runRolloutCostBench(),
   forks: async () => (await import('./sandbox/forks.ts')).runForksBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
   'store-engines': async () => (await import('./store-engines.ts')).runStoreEnginesBench(),

@@ -8,6 +8,21 @@ export function readCpuMs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
+export interface SpentCpu {
+  readonly ownMs: number;
+  /** Of the processes that it started and waited for, with theirs. */
+  readonly childrenMs: number;
+  /** What both spent in the kernel. */
+  readonly kernelMs: number;
+}
+
+/** CPU time so far (in steps of 10 ms). */
+export function readSpentCpu(pid: number): SpentCpu {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  const [user = 0, kernel = 0, childUser = 0, childKernel = 0] = fields.slice(11, 15).map((ticks) => Number(ticks) * 10);
+  return { ownMs: user + kernel, childrenMs: childUser + childKernel, kernelMs: kernel + childKernel };
+}
+
 /** Private memory plus a proportional share of shared memory. */
 export function readPssMiB(pid: number): number {
   const pss = /^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));
