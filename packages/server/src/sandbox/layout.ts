@@ -19,9 +19,10 @@ export const baseEnv: Readonly<Record<string, string>> = { HOME: home, LANG: 'C.
 
 export const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** The files of /etc that are the same in every bubblewrap sandbox. */
+/** The files of /etc that are the same in every bubblewrap sandbox. A sandbox with the machine's network mounts the machine's resolv.conf. */
 export const etcContent: Readonly<Record<string, string>> = {
   passwd: `root:x:0:0:root:/root:/bin/sh\nagent:x:1000:1000:agent:${home}:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/bin/false\n`,
   group: 'root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n',
   hosts: '127.0.0.1 localhost sandbox\n::1 localhost\n',
+  'resolv.conf': '',
 };

@@ -11,9 +11,9 @@ import { filterDescriptor } from '../limits/rlimits.ts';
 /** The same for every sandbox of a driver. */
 export interface BubblewrapHost {
   readonly executor: ExecutorFiles;
-  /** A folder with passwd, group and hosts. */
-  readonly etcFiles: string;
-  /** Arguments for /usr and /etc, from `readHostArguments`. */
+  /** From `openHostEtc`. */
+  readonly etc: string;
+  /** Arguments for /usr, from `readHostArguments`. */
   readonly system: readonly string[];
   readonly covers: readonly ProcCover[];
   /** Whether this bwrap can forbid namespaces inside, from version 0.8. */
@@ -38,9 +38,8 @@ export function renderArguments(host: BubblewrapHost, folder: string, choice: Bu
     ...(hasFilter ? ['--seccomp', String(filterDescriptor)] : []),
     // As process 1, the executor cannot be killed from inside.
     ...['--die-with-parent', '--new-session', '--as-pid-1', '--info-fd', '3'],
+    ...[...host.system, '--ro-bind', host.etc, '/etc'],
     ...(network === 'host' ? ['--share-net', '--ro-bind-try', '/etc/resolv.conf', '/etc/resolv.conf'] : []),
-    ...host.system,
-    ...['passwd', 'group', 'hosts'].flatMap((name) => ['--ro-bind', `${host.etcFiles}/${name}`, `/etc/${name}`]),
     ...['--proc', '/proc', '--dev', '/dev'],
     ...host.covers.flatMap(({ from, path }) => ['--ro-bind', from, path]),
     ...renderTmpfs('/dev/shm', tmpMiB),
@@ -69,20 +68,9 @@ function renderTmpfs(path: string, sizeMiB: number): string[] {
   return ['--perms', '0755', '--size', String(sizeMiB * 2 ** 20), '--tmpfs', path];
 }
 
-/** The files of /etc that programs need to run: no accounts, no keys, no configuration that could contain a password. */
-const etcNames =
-  /^(alternatives|ca-certificates|debian_version|fonts|java-.*|ld\.so\.(cache|conf|conf\.d)|localtime|magic|mime\.types|nsswitch\.conf|os-release|perl|protocols|python.*|services|terminfo|timezone)$/;
-
 export function readHostArguments(): string[] {
   const roots = readdirSync('/').filter((name) => /^(bin|sbin|lib|lib32|lib64|libx32)$/.test(name));
-  return [
-    ...['--ro-bind', '/usr', '/usr'],
-    ...roots.flatMap((name) => renderRoot(`/${name}`)),
-    ...readdirSync('/etc')
-      .filter((name) => etcNames.test(name))
-      .flatMap((name) => ['--ro-bind', `/etc/${name}`, `/etc/${name}`]),
-    ...['--ro-bind-try', '/etc/ssl/certs', '/etc/ssl/certs', '--ro-bind-try', '/etc/ssl/openssl.cnf', '/etc/ssl/openssl.cnf'],
-  ];
+  return ['--ro-bind', '/usr', '/usr', ...roots.flatMap((name) => renderRoot(`/${name}`))];
 }
 
 function renderRoot(path: string): string[] {

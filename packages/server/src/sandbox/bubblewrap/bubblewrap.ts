@@ -13,7 +13,7 @@ import { type AgentUser, findAgentUser, renderBecome } from '../launch/agent-use
 import { type DeviceGuard, openDeviceGuard } from '../launch/device-guard.ts';
 import { findDiskAccess, prepareDisk } from '../launch/disk.ts';
 import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
-import { readProcCovers } from '../launch/proc-covers.ts';
+import { readOpenProcCovers, readProcCovers } from '../launch/proc-covers.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
 import { baseEnv, defaultPath } from '../layout.ts';
 import { openLimiter } from '../limits/limits.ts';
@@ -21,6 +21,7 @@ import { openRunFolder, sweepRunFolder } from '../run-folder/run-folder.ts';
 import type { SandboxDriver, SandboxSpec } from '../sandbox.ts';
 import { writePrograms } from '../syscalls/filter-files.ts';
 import { readHostArguments, renderArguments, renderTrial } from './arguments.ts';
+import { openHostEtc } from './host-etc.ts';
 
 export interface BubblewrapOptions {
   /** The run folder, on a local disk and with a short path: it contains sockets. */
@@ -46,10 +47,10 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   const access = await findDiskAccess({ loop: false });
   const agent = access?.kind === 'user' ? undefined : await openAgentUser(guard, { runDir, bwrapPath, executor, log });
   const toView = (path: string) => viewOf(path, runDir, agent);
-  const host = {
-    ...{ executor: viewExecutor(executor, toView), etcFiles: toView(join(executor.folder, 'etc')) },
-    ...{ system: readHostArguments(), covers: readProcCovers(), forbidsNamespaces },
-  };
+  const findEtc = openHostEtc(runDir);
+  const isAgentRoot = process.getuid?.() === 0 && agent === undefined;
+  const covers = isAgentRoot ? readProcCovers() : readOpenProcCovers();
+  const host = { executor: viewExecutor(executor, toView), system: readHostArguments(), covers, forbidsNamespaces };
   const launcher: SandboxLauncher = {
     name: 'bubblewrap',
     runDir,
@@ -62,7 +63,8 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
       // Without a layer, bwrap's own tmpfs is enough.
       const disk = spec.layer !== undefined || spec.isToFreeze ? access : undefined;
       const view = toView(folder);
-      const args = renderArguments(host, view, { ...spec, hasDisk: disk !== undefined, hasFilter: filters !== undefined });
+      const etc = toView(await findEtc());
+      const args = renderArguments({ ...host, etc }, view, { ...spec, hasDisk: disk !== undefined, hasFilter: filters !== undefined });
       const bwrap = agent ? renderBecome(agent.uid, [bwrapPath, ...args]) : [bwrapPath, ...args];
       const plan = definedOf({ folder, view, owner: agent?.uid, diskMiB: spec.limits.diskMiB, layer: spec.layer });
       const command = disk === undefined ? bwrap : await prepareDisk(disk, plan, bwrap);

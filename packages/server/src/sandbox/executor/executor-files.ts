@@ -1,27 +1,24 @@
-// The executor as sandboxes mount it: its program, its Python program, and the files of /etc that are the same in every sandbox.
+// The executor as sandboxes mount it: its program, and its Python program.
 
 import { constants } from 'node:fs';
-import { access, chmod, copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { access, chmod, copyFile, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findParts } from '../../base/parts.ts';
-import { etcContent } from '../layout.ts';
 import { exists, fingerprintFile, hashContent, makeOnce } from '../run-folder/make-once.ts';
 import { makeSandboxId } from '../run-folder/run-folder.ts';
 
 export interface ExecutorFiles {
   /** Executable but not readable. */
   readonly program: string;
-  /** The folder with the Python program, and `etc`. */
+  /** The folder with the Python program. */
   readonly folder: string;
 }
 
 export async function writeExecutorFiles(runDir: string): Promise<ExecutorFiles> {
   const program = await writeHiddenProgram(await findExecutor(), runDir);
   const host = await readFile(findParts().pythonHost, 'utf8');
-  const folder = await makeOnce(runDir, { kind: 'executor', content: [host, etcContent] }, async (scratch) => {
-    await mkdir(join(scratch, 'etc'));
-    for (const [name, text] of Object.entries(etcContent)) await writeFile(join(scratch, 'etc', name), text);
+  const folder = await makeOnce(runDir, { kind: 'executor', content: host }, async (scratch) => {
     await writeFile(join(scratch, 'ipython_host.py'), host);
   });
   return { program, folder };
