@@ -90,7 +90,7 @@ static const struct {
     {"shell.run", shell_run},        {"python.run", python_run},      {"exec", run_exec},
     {"program.open", open_program},  {"program.write", write_program}, {"program.read", read_program},
     {"program.close", close_program}, {"file.read", read_file},         {"file.write", write_file},
-    {"folder.read", read_folder},
+    {"file.copy", copy_file},        {"folder.make", make_folder},    {"folder.read", read_folder},
 };
 
 static void take_request(struct view method, const struct request *request) {

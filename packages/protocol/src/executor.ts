@@ -155,6 +155,21 @@ export interface FileWriteParams {
 }
 export const fileWriteReply = z.object({});
 
+/** To a new file. Missing parent folders are created. */
+export interface FileCopyParams {
+  readonly from: string;
+  readonly path: string;
+  readonly mode: number;
+}
+export const fileCopyReply = z.object({});
+
+/** A new folder. Missing parent folders are created. */
+export interface FolderMakeParams {
+  readonly path: string;
+  readonly mode: number;
+}
+export const folderMakeReply = z.object({});
+
 /** Packs a folder as a tar archive, which is the body of the reply. What cannot be packed is left out. */
 export interface FolderReadParams {
   readonly path: string;
@@ -195,6 +210,8 @@ export type ExecutorCall =
   | { readonly id: number; readonly method: 'program.close'; readonly params: ProgramCloseParams }
   | { readonly id: number; readonly method: 'file.read'; readonly params: FileReadParams }
   | { readonly id: number; readonly method: 'file.write'; readonly params: FileWriteParams }
+  | { readonly id: number; readonly method: 'file.copy'; readonly params: FileCopyParams }
+  | { readonly id: number; readonly method: 'folder.make'; readonly params: FolderMakeParams }
   | { readonly id: number; readonly method: 'folder.read'; readonly params: FolderReadParams }
   | { readonly id: number; readonly method: 'cancel'; readonly params: { readonly call: number; readonly expired?: boolean } };
 

@@ -111,3 +111,40 @@ void write_file(const struct request *request) {
   if (fd >= 0) close(fd);
   bytes_free(&path);
 }
+
+void make_folder(const struct request *request) {
+  struct bytes path = {0};
+  if (!read_path(request, &path)) return;
+  bool is_made = make_folders(path.data) && mkdir(path.data, 0777) == 0 && chmod(path.data, (mode_t)param_number(request, "mode", 0755)) == 0;
+  if (is_made) reply_result(request->id, view_of("{}"), (struct view){0});
+  else refuse(request->id, "failed", "make", path.data);
+  bytes_free(&path);
+}
+
+static bool copy_all(int from, int to) {
+  static char chunk[1 << 16];
+  for (;;) {
+    ssize_t length = read(from, chunk, sizeof chunk);
+    if (length == 0) return true;
+    if (length < 0 && errno == EINTR) continue;
+    if (length < 0 || !write_all(to, (struct view){chunk, (size_t)length})) return false;
+  }
+}
+
+void copy_file(const struct request *request) {
+  struct bytes from = {0}, path = {0};
+  if (!param_text(request, "from", &from)) return reply_error(request->id, "not-found", 0, "a path is not a text, or holds a null character");
+  int source = open(bytes_text(&from), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY), fd = -1;
+  if (source < 0) {
+    refuse(request->id, "not-found", "open", bytes_text(&from));
+  } else if (read_path(request, &path)) {
+    bool is_copied = make_folders(path.data) && (fd = open(path.data, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) >= 0 && copy_all(source, fd) &&
+                     fchmod(fd, (mode_t)param_number(request, "mode", 0644)) == 0;
+    if (is_copied) reply_result(request->id, view_of("{}"), (struct view){0});
+    else refuse(request->id, "failed", "copy", path.data);
+  }
+  if (source >= 0) close(source);
+  if (fd >= 0) close(fd);
+  bytes_free(&from);
+  bytes_free(&path);
+}

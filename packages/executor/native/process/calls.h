@@ -17,6 +17,10 @@ void close_program(const struct request *request);
 /** Only regular files are read, up to the given size, and not through links that leave the home folder. */
 void read_file(const struct request *request);
 void write_file(const struct request *request);
+/** To a new file. */
+void copy_file(const struct request *request);
+/** One that is not there yet. */
+void make_folder(const struct request *request);
 
 /** Packs a folder as a tar archive: files, folders, and links that stay inside. */
 void read_folder(const struct request *request);

@@ -210,6 +210,10 @@ export interface Sandbox extends AsyncDisposable {
   readFile(path: string, options: FileOptions): Promise<Buffer>;
   /** Creates missing parent folders. The mode is 0644 by default. Throws `sandbox-refused`, or `sandbox-limit` if the disk is full. */
   writeFile(path: string, content: Buffer | string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>;
+  /** Copies a file of the sandbox to a new one, as `writeFile` writes it. Starts no program. */
+  copyFile(from: string, to: string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>;
+  /** A new folder. The mode is 0755 by default. Starts no program. */
+  makeFolder(path: string, options?: { readonly mode?: number; readonly signal?: AbortSignal }): Promise<void>;
   /**
    * Packs a folder without any program of the sandbox, so that an agent cannot prevent it: unreadable folders are made readable, and a file that is
    * being written is cut at its size. Throws `not-found` or `artifact-too-large`.

@@ -5,8 +5,10 @@ import { renderTarComment } from '@millrace/executor';
 import {
   definedOf,
   execReply,
+  fileCopyReply,
   fileReadReply,
   fileWriteReply,
+  folderMakeReply,
   folderReadReply,
   maxBodyBytes,
   maxPythonImageBytes,
@@ -85,6 +87,20 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
       const body = toBody(content, `the content of ${path}`);
       const params = { path, mode };
       await client.call({ method: 'file.write', params, body, reply: fileWriteReply, maxBytes: 0, deadlineMs: fileDeadlineMs, signal });
+    },
+    async copyFile(from, to, { mode = 0o644, signal } = {}) {
+      const params = { from, path: to, mode };
+      await client.call({ method: 'file.copy', params, reply: fileCopyReply, maxBytes: 0, deadlineMs: fileDeadlineMs, signal });
+    },
+    async makeFolder(path, { mode = 0o755, signal } = {}) {
+      await client.call({
+        method: 'folder.make',
+        params: { path, mode },
+        reply: folderMakeReply,
+        maxBytes: 0,
+        deadlineMs: fileDeadlineMs,
+        signal,
+      });
     },
     readFolder: (path, options) => readFolder(client, path, options),
     readUse,

@@ -86,6 +86,19 @@ export function definePrograms({ sandbox, driver }: SuiteContext): void {
     assert.equal((await sandbox().exec(['stat', '-c', '%a', '/workspace/a/b/file'], { timeoutMs })).stdout.toString(), '755\n');
   });
 
+  test('a file is copied with a mode, and a folder made with one, once each and without a program', async () => {
+    await using fresh = await driver().open({});
+    await fresh.makeFolder('/tmp/new/folder', { mode: 0o700 });
+    await fresh.copyFile('/bin/bash', '/tmp/new/folder/bash', { mode: 0o111 });
+    const seen = await fresh.exec(['stat', '-c', '%a', '/tmp/new/folder', '/tmp/new/folder/bash'], { timeoutMs });
+    assert.equal(seen.stdout.toString(), '700\n111\n');
+    const said = await fresh.exec(['/tmp/new/folder/bash', '-c', 'echo $0 $#', 'one', 'two'], { timeoutMs });
+    assert.equal(said.stdout.toString(), 'one 1\n');
+    await assert.rejects(fresh.makeFolder('/tmp/new/folder'), { code: 'sandbox-refused' });
+    await assert.rejects(fresh.copyFile('/bin/bash', '/tmp/new/folder/bash'), { code: 'sandbox-refused' });
+    await assert.rejects(fresh.copyFile('/no/such', '/tmp/other'), { code: 'not-found' });
+  });
+
   test('packing a large folder does not make other calls wait', async () => {
     await using fresh = await driver().open({});
     await fresh.exec(['bash', '-c', 'mkdir many; cd many; for i in {1..30000}; do : > $i; done'], { timeoutMs: 60_000 });
