@@ -27,6 +27,7 @@ exec python3 -I -c "$2" "$1"`;
  * - Standard output is the channel of reports. It is a socket, which no process can open again through /proc. Programs that the check starts
  *   without `judged` inherit it, and do not have the secret. All other output goes to standard error. If a report cannot be written because
  *   such a program has shut the socket down, the check ends with SIGPIPE.
+ * - `set -n` makes a subshell parse the script without running it. Only if that fails is bash started to say what is wrong.
  * - `judged` passes a command to the worker, which runs it in another sandbox and writes its output and exit code to files. The name of the
  *   request goes through a named pipe that this shell keeps open, and the exit code comes back through another one.
  * - Python programs of the check import nothing from the working folder, the home folder or the agent's PYTHONPATH.
@@ -34,11 +35,14 @@ exec python3 -I -c "$2" "$1"`;
  */
 const shellStart = `set +p
 IFS= read -rd '' millrace_secret && IFS= read -rd '' millrace_check || exit 125
-exec {millrace_channel}>&1 1>&2 </dev/null {millrace_requests}<>"$1/requests"
+exec {millrace_channel}>&1 1>&2 </dev/null
+millrace_requests=; if [ -p "$1/requests" ]; then exec {millrace_requests}<>"$1/requests"; fi
 millrace_folder=$1; shift
-millrace_report() { (printf '%s %s\\n' "$millrace_secret" "$1" >&"$millrace_channel") || kill -PIPE "$$"; }
+millrace_report() { printf '%s %s\\n' "$millrace_secret" "$1" >&"$millrace_channel" || kill -PIPE "$$"; }
 ${cleanVariables}
-millrace_syntax=$(bash --norc -p -O extglob -n <<< "$millrace_check" 2>&1) || { millrace_report "${reports.fault} $millrace_syntax"; exit 125; }
+(shopt -s extglob; eval "set -n; $millrace_check") 2>/dev/null || millrace_syntax=$(bash --norc -p -O extglob -n <<< "$millrace_check" 2>&1) || {
+  millrace_report "${reports.fault} $millrace_syntax"; exit 125
+}
 millrace_reward= millrace_cleanup=
 reward() {
   if [[ $BASHPID != "$$" ]]; then millrace_report ${reports.misplaced}; echo 'reward: it does not count in a subshell or a pipeline' >&2; return 1; fi
@@ -76,6 +80,7 @@ command_not_found_handle() { millrace_report "${reports.missing} $1"; echo "$1: 
 const judgedFunctions = `millrace_run() (
   at=$millrace_folder/judged-$BASHPID kind=$1 files=() variables=()
   shift
+  [ -n "$millrace_requests" ] || { echo 'judged: the check script does not name it' >&2; exit 125; }
   while :; do
     case \${1-} in
       --env) case $2 in *=*) variables+=("$2") ;; *) variables+=("$2=\${!2-}") ;; esac; shift; shift ;;

@@ -34,17 +34,8 @@ const setupTimeoutMs = 30_000;
 /** Linux starts no program with a variable of 128 KiB. */
 const maxVariableBytes = 100_000;
 
-/**
- * The kernel protects a process whose program its user cannot read: no other process may trace it, or open its memory or descriptors. What
- * counts is the mode when it starts.
- */
-const setup = `set -e; umask 077; mkdir "$0" "$0/home" "$0/python"; cp /bin/bash "$0/bash"; chmod 0111 "$0/bash"; mkfifo "$0/requests"
-cat > "$0/python/sitecustomize.py"`;
-
 /** Makes the kernel prefer the check and its programs when memory runs out, which the hidden shell could not do; then becomes that shell. */
 const start = 'echo 1000 > /proc/self/oom_score_adj; exec "$0/bash" --norc -p -c "$1" check "$0" "$2"';
-
-const clean = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', ...cleanEnv };
 
 /**
  * Call it once, in a sandbox that holds the agent's files in /workspace and in which none of them has run; judged programs get all that is
@@ -58,19 +49,14 @@ export async function runCheck(sandbox: Sandbox, check: CheckScript): Promise<Sc
   const signal = AbortSignal.any([over.signal, ...(check.signal ? [check.signal] : [])]);
   const secret = randomBytes(24).toString('hex');
   const folder = `/tmp/check-${randomBytes(12).toString('hex')}`;
-  const prepared = await sandbox.exec(['/bin/bash', '--norc', '-p', '-c', setup, folder], {
-    env: clean,
-    stdin: pythonGuard,
-    timeoutMs: setupTimeoutMs,
-    signal,
-  });
-  if (prepared.exitCode !== 0) throw new RolloutError('evaluate-failed', `the check could not be set up: it ${describeEnd(prepared)}`);
-  const files = /judged/.test(script) ? (await sandbox.readFolder(workspace, { maxBytes: maxBodyBytes, signal })).archive : Buffer.alloc(0);
+  const mayJudge = language === 'python' || reachesJudged.test(script);
+  await prepareFolder(sandbox, folder, { mayJudge, signal });
+  const files = mayJudge ? (await sandbox.readFolder(workspace, { maxBytes: maxBodyBytes, signal })).archive : Buffer.alloc(0);
   const judged = new JudgedPrograms(sandbox, { folder, files, openSandbox: check.openSandbox, timeoutMs, signal });
   try {
     const failed = Promise.withResolvers<never>();
     failed.promise.catch(() => {}); // it may reject after the check has ended
-    judged.serve().catch(failed.reject);
+    if (mayJudge) judged.serve().catch(failed.reject);
     const prelude = language === 'python' ? pythonPrelude : checkPrelude;
     const running = sandbox.exec(['/bin/bash', '--norc', '-p', '-c', start, folder, prelude, pythonCheck], {
       cwd: workspace,
@@ -86,6 +72,36 @@ export async function runCheck(sandbox: Sandbox, check: CheckScript): Promise<Sc
   } finally {
     over.abort(new RolloutError('internal', 'the check has ended'));
   }
+}
+
+/** A script that names none of these runs no judged program: files that it runs in its own shell may. */
+const reachesJudged = /judged|source|eval|(^|[\s;&|({])\.\s/;
+
+/** What the sandbox refuses to the set-up, for lack of room or of /bin/bash. */
+const refusals: ReadonlySet<string> = new Set(['sandbox-refused', 'sandbox-limit', 'not-found']);
+
+/**
+ * The kernel protects a process whose program its user cannot read: no other process may trace it, or open its memory or descriptors. What
+ * counts is the mode when it starts. So the shell of the check is a copy of bash that can only be executed.
+ */
+async function prepareFolder(
+  sandbox: Sandbox,
+  folder: string,
+  { mayJudge, signal }: { mayJudge: boolean; signal: AbortSignal },
+): Promise<void> {
+  const made = Promise.all([
+    sandbox.makeFolder(folder, { mode: 0o700, signal }),
+    sandbox.makeFolder(`${folder}/home`, { mode: 0o700, signal }),
+    sandbox.writeFile(`${folder}/python/sitecustomize.py`, pythonGuard, { signal }),
+    sandbox.copyFile('/bin/bash', `${folder}/bash`, { mode: 0o111, signal }),
+  ]);
+  await made.catch((error) => {
+    if (!(error instanceof RolloutError) || !refusals.has(error.code)) throw error;
+    throw new RolloutError('evaluate-failed', `the check could not be set up: ${error.message}`, { cause: error });
+  });
+  if (!mayJudge) return;
+  const prepared = await sandbox.exec(['mkfifo', `${folder}/requests`], { env: cleanEnv, timeoutMs: setupTimeoutMs, signal });
+  if (prepared.exitCode !== 0) throw new RolloutError('evaluate-failed', `the check could not be set up: it ${describeEnd(prepared)}`);
 }
 
 /** The agent's answer may be one of them: none may be so long that no program can be started, or hold a null character or half of one. */

@@ -52,7 +52,9 @@ interface TarOptions extends UnpackOptions {
   readonly folder?: string;
 }
 
-export function runTar(sandbox: Sandbox, archive: Buffer, { folder = workspace, signal }: TarOptions): Promise<ExecResult> {
-  const unpack = ['/bin/sh', '-c', 'mkdir -p -- "$0" && exec tar --extract --file=- --directory "$0" --no-same-owner', folder];
-  return sandbox.exec(unpack, definedOf({ stdin: archive, timeoutMs, signal }));
+export function runTar(sandbox: Sandbox, archive: Buffer, { folder, signal }: TarOptions): Promise<ExecResult> {
+  const unpack = ['tar', '--extract', '--file=-', '--no-same-owner', '--directory'];
+  const make = folder === undefined ? [] : ['/bin/sh', '-c', 'mkdir -p -- "$0" && exec "$@" "$0"', folder];
+  const command = [...make, ...unpack, ...(folder === undefined ? [workspace] : [])];
+  return sandbox.exec(command, definedOf({ stdin: archive, timeoutMs, signal }));
 }
