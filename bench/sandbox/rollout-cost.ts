@@ -48,14 +48,14 @@ interface RoundCost {
   readonly perSecond: number;
 }
 
-interface Measured {
+interface CostedProcesses {
   /** The processes that start sandboxes and wait for their end. */
   readonly workers: readonly number[];
   readonly server?: number;
 }
 
 /** What is only counted for the whole machine is corrected by what it counted per second before and after. */
-async function measure({ workers, server }: Measured, run: () => Promise<void>): Promise<RoundCost> {
+async function measure({ workers, server }: CostedProcesses, run: () => Promise<void>): Promise<RoundCost> {
   const read = () => ({ workers: workers.map(readSpentCpu), server: server === undefined ? none : readSpentCpu(server) });
   const before = await measureBackground();
   const [startMs, first, start] = [performance.now(), read(), readMachine()];
@@ -64,7 +64,7 @@ async function measure({ workers, server }: Measured, run: () => Promise<void>):
   const after = await measureBackground();
   const spent = (field: keyof typeof none) =>
     last.workers.reduce((sum, cpu, index) => sum + cpu[field] - (first.workers[index]?.[field] ?? 0), 0);
-  const machine = (field: keyof Machine) => difference(field, start, end) - ((before[field] + after[field]) / 2) * seconds;
+  const machine = (field: keyof MachineCounts) => difference(field, start, end) - ((before[field] + after[field]) / 2) * seconds;
   const threadsMs = Math.max(0, machine('threadsMs'));
   const kernelMs = spent('kernelMs') + last.server.kernelMs - first.server.kernelMs + threadsMs;
   const serverMs = last.server.ownMs - first.server.ownMs;
@@ -84,7 +84,7 @@ async function measure({ workers, server }: Measured, run: () => Promise<void>):
 
 const none = { ownMs: 0, childrenMs: 0, kernelMs: 0 };
 
-interface Machine {
+interface MachineCounts {
   /** The last number that a process or thread got, in this PID namespace or one below it. */
   readonly forks: number;
   readonly switches: number;
@@ -92,7 +92,7 @@ interface Machine {
   readonly threadsMs: number;
 }
 
-function readMachine(): Machine {
+function readMachine(): MachineCounts {
   const text = readFileSync('/proc/stat', 'utf8');
   const threads = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return {
@@ -103,7 +103,7 @@ function readMachine(): Machine {
 }
 
 /** The numbers of processes start again after the largest. */
-function difference(field: keyof Machine, start: Machine, end: Machine): number {
+function difference(field: keyof MachineCounts, start: MachineCounts, end: MachineCounts): number {
   const found = end[field] - start[field];
   return field === 'forks' && found < 0 ? found + Number(readFileSync('/proc/sys/kernel/pid_max', 'utf8')) : found;
 }
@@ -119,11 +119,11 @@ function readThreadMs(pid: number): number {
 }
 
 /** Per second. */
-async function measureBackground(): Promise<Machine> {
+async function measureBackground(): Promise<MachineCounts> {
   const [startMs, start] = [performance.now(), readMachine()];
   await pause(backgroundMs);
   const [end, seconds] = [readMachine(), (performance.now() - startMs) / 1000];
-  const rate = (field: keyof Machine) => difference(field, start, end) / seconds;
+  const rate = (field: keyof MachineCounts) => difference(field, start, end) / seconds;
   return { forks: rate('forks'), switches: rate('switches'), threadsMs: rate('threadsMs') };
 }
 
@@ -170,71 +170,39 @@ async function runScript(script: string): Promise<void> {
   if (code !== 0) throw new Error(`the bare sandbox ended with ${code}`);
 }
 
+type CostField = keyof RoundCost;
+
+const parts: readonly (readonly [what: string, field: CostField])[] = [
+  ['of it, workers', 'workersMs'],
+  ['of it, the server', 'serverMs'],
+  ['of it, sandboxes', 'sandboxesMs'],
+  ['of it, threads of the kernel', 'threadsMs'],
+  ['the part of all four that is in the kernel', 'kernelMs'],
+];
+
 function toReport(bare: readonly RoundCost[], own: readonly RoundCost[]): BenchReport {
   const cpuOf = ({ workersMs, serverMs, sandboxesMs, threadsMs }: RoundCost) => workersMs + serverMs + sandboxesMs + threadsMs;
-  const row = (what: string, unit: string, samples: readonly number[], more: Partial<BenchRow> = {}): BenchRow => ({
-    what,
-    unit,
-    samples,
-    ...more,
-  });
-  const unit = 'ms CPU';
-  const [cpu, forks] = [own.map(cpuOf), own.map((cost) => cost.forks)];
+  const all = (costs: readonly RoundCost[], field: CostField) => costs.map((cost) => cost[field]);
+  const [cpu, forks, unit] = [own.map(cpuOf), all(own, 'forks'), 'ms CPU'];
   const [cpuMs, forked] = [percentile(cpu, 0.5), percentile(forks, 0.5)];
+  const rows: BenchRow[] = [
+    { what: 'bwrap and bash, two sandboxes, the same commands', unit, samples: bare.map(cpuOf) },
+    { what: 'bwrap and bash: forks', unit: 'forks', samples: all(bare, 'forks') },
+    { what: 'a rollout', unit, samples: cpu, against: 0 },
+    ...parts.map(([what, field]) => ({ what, unit, samples: all(own, field) })),
+    { what: 'a rollout: forks', unit: 'forks', samples: forks, against: 1 },
+    { what: 'a rollout: context switches', unit: 'switches', samples: all(own, 'switches') },
+    { what: 'rollouts per second', unit: 'rollouts/s', samples: all(own, 'perSecond'), larger: 'better' },
+  ];
   return {
     title: `What a rollout costs: \`shell\`, ${turns} turns and a check`,
-    rows: [
-      row('bwrap and bash, two sandboxes, the same commands', unit, bare.map(cpuOf)),
-      row(
-        'bwrap and bash: forks',
-        'forks',
-        bare.map((cost) => cost.forks),
-      ),
-      row('a rollout', unit, cpu, { against: 0 }),
-      row(
-        'of it, workers',
-        unit,
-        own.map((cost) => cost.workersMs),
-      ),
-      row(
-        'of it, the server',
-        unit,
-        own.map((cost) => cost.serverMs),
-      ),
-      row(
-        'of it, sandboxes',
-        unit,
-        own.map((cost) => cost.sandboxesMs),
-      ),
-      row(
-        'of it, threads of the kernel',
-        unit,
-        own.map((cost) => cost.threadsMs),
-      ),
-      row(
-        'the part of all four that is in the kernel',
-        unit,
-        own.map((cost) => cost.kernelMs),
-      ),
-      row('a rollout: forks', 'forks', forks, { against: 1 }),
-      row(
-        'a rollout: context switches',
-        'switches',
-        own.map((cost) => cost.switches),
-      ),
-      row(
-        'rollouts per second',
-        'rollouts/s',
-        own.map((cost) => cost.perSecond),
-        { larger: 'better' },
-      ),
-    ],
+    rows,
     targets: [
       { claim: `a rollout takes ${cpuMs.toFixed(1)} ms of CPU time, at most ${targets.cpuMs}`, kept: cpuMs <= targets.cpuMs },
       { claim: `a rollout forks ${forked.toFixed(1)} times, at most ${targets.forks}`, kept: Math.round(forked) <= targets.forks },
     ],
     notes: [
-      `${rounds} rounds of ${rolloutsPerRound} rollouts. Forks, with threads, are counted for the PID namespace, context switches and threads of the kernel for the machine, less what is counted per second before and after. On a machine that is not quiet, forks are right in a namespace of their own: \`unshare --pid --fork --mount-proc\`.`,
+      `${rounds} rounds of ${rolloutsPerRound} rollouts. Forks, with threads, are counted for the PID namespace, context switches and threads of the kernel for the machine, less what is counted per second before and after. On a machine that is not quiet, forks are right in a namespace of their own: \`unshare --pid --fork --mount-proc\`, in which threads of the kernel are not seen.`,
     ],
   };
 }

@@ -1,7 +1,8 @@
 // The executor: process 1 of a sandbox. It connects to its worker, replies to each call with one frame, and exits when the connection
 // closes. Because it is process 1 of its namespace, every process in the sandbox ends with it. It has one thread, so no signal from inside
 // the sandbox can end it. Arguments: the folder shared with the worker (socket, env.json, limits.json), the folder for the executor's
-// files, the home folder, the folder with its Python program, and optionally a loopback port to connect to instead of the socket.
+// files, the home folder, the folder with its Python program, and optionally a loopback port to connect to instead of the socket. With `enter`
+// as its first argument, it is what the worker starts on the machine: it enters what limits a sandbox, and becomes the driver's program.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/loop.h"
+#include "enter/enter.h"
 #include "process/calls.h"
 #include "process/process.h"
 #include "python/session.h"
@@ -106,6 +108,7 @@ static void close_inherited(void) {
 }
 
 int main(int count, char **arguments) {
+  if (count > 1 && strcmp(arguments[1], "enter") == 0) return enter_and_become(arguments + 2);
   if (count < 5) end_with("usage: executor LINK_FOLDER OWN_FOLDER HOME PYTHON_FOLDER [PORT]");
   if (access("/bin/bash", F_OK) < 0) {
     fputs("there is no /bin/bash in this image, and agents need it: add bash to the image\n", stderr);

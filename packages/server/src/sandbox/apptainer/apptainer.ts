@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { blame, definedOf, RolloutError } from '@millrace/protocol';
 import type { Log } from '../../base/log.ts';
 import { type SandboxConfig, sandboxConfig } from '../config.ts';
-import { writeExecutorFiles } from '../executor/executor-files.ts';
+import { findExecutor, writeExecutorFiles } from '../executor/executor-files.ts';
 import { grant } from '../grant.ts';
 import { findApptainer } from '../images/apptainer-program.ts';
 import type { ImageCache, ImageLease } from '../images/image-cache.ts';
@@ -47,7 +47,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
   const covers = process.getuid?.() === 0 ? readProcCovers() : readKeyCovers();
-  const limiter = await openLimiter({ log });
+  const limiter = await openLimiter({ program: await findExecutor(), log });
   const filters = await writeSyscallFilter(runDir, { apptainerPath, log, isMemoryBounded: limiter.isMemoryBounded });
   const host = definedOf({ executor, covers, filters });
   const launcher: SandboxLauncher = {

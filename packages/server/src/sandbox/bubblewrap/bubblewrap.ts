@@ -7,7 +7,7 @@ import { findOnPath } from '../../base/find-on-path.ts';
 import type { Log } from '../../base/log.ts';
 import { runProgram } from '../../base/run-program.ts';
 import { type SandboxConfig, sandboxConfig } from '../config.ts';
-import { type ExecutorFiles, writeExecutorFiles } from '../executor/executor-files.ts';
+import { type ExecutorFiles, findExecutor, writeExecutorFiles } from '../executor/executor-files.ts';
 import { grant } from '../grant.ts';
 import { type AgentUser, findAgentUser, renderBecome } from '../launch/agent-user.ts';
 import { type DeviceGuard, openDeviceGuard } from '../launch/device-guard.ts';
@@ -39,7 +39,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   const runDir = await openRunFolder(options.runDir);
   const executor = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir));
   const forbidsNamespaces = await canForbidNamespaces(bwrapPath);
-  const limiter = await openLimiter({ log });
+  const limiter = await openLimiter({ program: await findExecutor(), log });
   const filters = await writePrograms(runDir, limiter);
   if (filters === undefined)
     log.warn('system-calls-unfiltered', { message: `there is no filter of system calls for ${arch()}: agents can use all of them` });
@@ -65,10 +65,12 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
       const view = toView(folder);
       const etc = toView(await findEtc());
       const args = renderArguments({ ...host, etc }, view, { ...spec, hasDisk: disk !== undefined, hasFilter: filters !== undefined });
-      const bwrap = agent ? renderBecome(agent.uid, [bwrapPath, ...args]) : [bwrapPath, ...args];
+      const bwrap = [bwrapPath, ...args];
       const plan = definedOf({ folder, view, owner: agent?.uid, diskMiB: spec.limits.diskMiB, layer: spec.layer });
-      const command = disk === undefined ? bwrap : await prepareDisk(disk, plan, bwrap);
-      const holder = definedOf({ command, reportsPid: true, filter: filters?.[spec.namespaces] });
+      // Only root can mount the disk, so it becomes the agent's user after that.
+      const command = disk && (await prepareDisk(disk, plan, agent ? renderBecome(agent.uid, bwrap) : bwrap));
+      const uid = disk === undefined ? agent?.uid : undefined;
+      const holder = definedOf({ command: command ?? bwrap, reportsPid: true, filter: filters?.[spec.namespaces], uid });
       return { holder, env: { PATH: defaultPath, ...baseEnv, ...spec.env } };
     },
   };

@@ -8,6 +8,8 @@ import { openSync } from 'node:fs';
 export interface DeviceGuard {
   /** Wraps a command so that it runs with the protected devices. */
   wrap(command: readonly string[]): string[];
+  /** The mount namespace that has them. */
+  readonly namespace?: string;
   /** Where wrapped commands also see the run folder, at a path that every user can enter. */
   readonly runDirView?: string;
 }
@@ -29,6 +31,7 @@ export async function openDeviceGuard({ runDir = '' }: { readonly runDir?: strin
   if (namespace === undefined) return { wrap: (command) => [...command] };
   return {
     wrap: (command) => ['nsenter', `--mount=${namespace.path}`, '--', ...command],
+    namespace: namespace.path,
     ...(namespace.hasView && { runDirView: view }),
   };
 }

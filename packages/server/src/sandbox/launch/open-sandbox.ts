@@ -66,7 +66,7 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
     await writeFile(join(folder, 'link/env.json'), JSON.stringify(launch.env));
     listener = await listen(join(folder, 'link/socket'));
     if (launcher.agent) await giveTo(launcher.agent.uid, folder);
-    const command = launcher.guard.wrap(confinement.enter(launch.holder));
+    const command = confinement.enter(launch.holder, launcher.guard.namespace);
     started = startSandboxProcess({ ...launch.holder, command }, { folder, connected: listener.connection });
     const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
     recorded.catch(() => {}); // if the start fails, the folder may be removed first

@@ -34,6 +34,8 @@ export interface HolderProgram {
   readonly reportsPid: boolean;
   /** The filter of system calls, for a program that reads it from a file descriptor. */
   readonly filter?: string;
+  /** The user that it becomes, if not that of the worker. */
+  readonly uid?: number;
 }
 
 export interface HolderContext {

@@ -32,8 +32,8 @@ export interface Confinement {
   readonly gate: CallGate;
   /** Limits that no group enforces: the executor sets them on the programs that it starts. */
   readonly programLimits: ProgramLimits;
-  /** Wraps the driver's command so that its limits hold from its first instruction, and so that it inherits no file of the worker. */
-  enter(entry: HolderEntry): string[];
+  /** Wraps the driver's command so that its limits hold from its first instruction, in this mount namespace, and so that it inherits no file of the worker. */
+  enter(entry: HolderEntry, mounts?: string): string[];
   /** Watches the CPU time of a started sandbox, and its memory if no group limits it, given its first process. Returns what ends the watch. */
   watch(first: number): () => void;
   /** What the kernel counted, given the first process, which is needed where there are no groups. Nothing after `remove`. */
@@ -51,7 +51,13 @@ export interface AgentFault {
   readonly message: string;
 }
 
-export async function openLimiter({ log }: { readonly log: Log }): Promise<Limiter> {
+export interface LimiterOptions {
+  /** The executor's program, as this user can run and read it. */
+  readonly program: string;
+  readonly log: Log;
+}
+
+export async function openLimiter({ program, log }: LimiterOptions): Promise<Limiter> {
   const bases = await findCgroups({ enter: true });
   const isMemoryBounded = bases.some(({ controller }) => controller === 'memory');
   const memory = openMemoryWatch({ log });
@@ -72,7 +78,7 @@ export async function openLimiter({ log }: { readonly log: Log }): Promise<Limit
         limits,
         gate,
         programLimits: chooseProgramLimits(bases, limits),
-        enter: (entry) => renderEntry({ groups, limits, isMemoryBounded }, entry),
+        enter: (entry, mounts) => renderEntry({ program, groups, limits, isMemoryBounded }, entry, mounts),
         watch(first) {
           const ends = [busy.add(id), ...(isMemoryBounded ? [] : [memory.add(first, limits.memoryMiB)])];
           return () => ends.forEach((end) => void end());

@@ -11,13 +11,14 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openBubblewrapDriver, openLimiter, probeBubblewrap, sandboxConfig, silentLog } from '@millrace/server';
 import { FakeClock, makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
+import { findExecutor } from '../../../src/sandbox/executor/executor-files.ts';
 import { openBusyWatch } from '../../../src/sandbox/limits/busy-watch.ts';
 import { findCgroups, parseOwnGroups, renderSettings } from '../../../src/sandbox/limits/cgroups.ts';
 import type { Confinement } from '../../../src/sandbox/limits/limits.ts';
 import { renderEntry } from '../../../src/sandbox/limits/rlimits.ts';
 
 const { limits } = sandboxConfig.parse({ limits: { cpus: 1.5, memoryMiB: 512, diskMiB: 512, processes: 100 } });
-const limiter = await openLimiter({ log: silentLog });
+const limiter = await openLimiter({ program: await findExecutor(), log: silentLog });
 const has = (name: string) => limiter.bases.some(({ controller }) => controller === name);
 const groupSkip = has('memory') && has('pids') ? false : 'this user cannot create control groups here';
 const probe = await probeBubblewrap();
@@ -212,7 +213,7 @@ test('a command enters groups of both versions and keeps its own arguments', asy
   await writeFile(join(second, 'cgroup.procs'), '');
   const script = 'read -r task < "$0/tasks"; read -r pid < "$1/cgroup.procs"; test "$task $pid" = "0 $$"; echo $? "$2"';
   const [file = '', ...args] = renderEntry(
-    { groups: [first, second], limits, isMemoryBounded: true },
+    { program: await findExecutor(), groups: [first, second], limits, isMemoryBounded: true },
     {
       command: ['sh', '-c', script, first, second, '--'],
       reportsPid: false,
