@@ -87,7 +87,7 @@ static void on_output(void *owner, short events) {
   if (exec->has_exited && has_closed(exec)) finish(exec);
 }
 
-/** On a busy machine the time may be up before what the program wrote was read once; a pipe holds at most 64 KiB by default. */
+/** On a busy machine the time may be up before what the program wrote was read once; a socket holds some hundred KiB. */
 static void on_drained(void *owner) {
   struct exec *exec = owner;
   for (int reads = 0; reads < 32 && exec->out.watch.is_open && read_stream(&exec->out);) reads += 1;

@@ -44,8 +44,15 @@ export function definePrograms({ sandbox, driver }: SuiteContext): void {
     await sandbox().runShell('exit', { timeoutMs }); // the same for the terminal of a second shell
     await sandbox().runShell(':', { timeoutMs });
     const result = await sandbox().exec(['bash', '-c', 'readlink /proc/self/fd/*'], { timeoutMs });
-    assert.match(result.stdout.toString(), /^(socket|pipe):/);
+    assert.match(result.stdout.toString(), /^socket:/);
     assert.doesNotMatch(result.stdout.toString(), /ptmx|pts/);
+  });
+
+  test('no process can open the files of a program again through /proc, to read or write what is not for it', async () => {
+    const open = (how: string, file: number) => `(: ${how} /proc/$$/fd/${file}) 2>/dev/null && echo ${file} opened`;
+    const attempts = [0, 1, 2].flatMap((file) => ['>', '<'].map((how) => open(how, file)));
+    const result = await sandbox().exec(['bash', '-c', `${attempts.join('; ')}; echo end`], { timeoutMs });
+    assert.equal(result.stdout.toString(), 'end\n');
   });
 
   test('the executor has few threads, however many cores the machine has: they count as processes of the sandbox', async () => {
