@@ -14,7 +14,7 @@ export function makeCompletionCommand(readWords: () => Promise<CompletionWords>)
     positional: `<${shells.join('|')}>`,
     options: {},
     examples: [
-      'source <(millrace completion bash)',
+      'millrace completion bash >> ~/.bashrc',
       'millrace completion zsh >> ~/.zshrc',
       'millrace completion fish > ~/.config/fish/completions/millrace.fish',
     ],

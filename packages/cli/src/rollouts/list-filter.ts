@@ -30,7 +30,7 @@ export function toListFilter(args: Arguments): ((view: RolloutView) => boolean) 
   return tests.length === 0 ? undefined : (view) => tests.every((test) => test(view));
 }
 
-const number = /^-?(\d+\.?\d*|\.\d+)$/;
+const number = /^-?(\d+(\.\d*)?|\.\d+)$/;
 
 function parseRange(text: string): (reward: number | null) => boolean {
   if (text === 'none') return (reward) => reward === null;

@@ -30,6 +30,7 @@ export function renderBatches({ batches }: ServiceStatus, { columns, paint }: Fr
 export function renderBackends({ backends }: ServiceStatus, style: FrameStyle): string[] {
   const { columns, paint } = style;
   if (backends.length === 0) return [paint('bold', 'Backends'), paint('yellow', '  none: rollouts wait in run')];
+  const isAnyHeld = backends.some((backend) => backend.held_for_cache > 0);
   const rows = backends.map((backend): TableRow => {
     const { id, url, in_flight, calls, held_for_cache, policy_version } = backend;
     const state = toBackendState(backend);
@@ -39,7 +40,7 @@ export function renderBackends({ backends }: ServiceStatus, style: FrameStyle): 
         describeBackendState(backend),
         toCount(in_flight),
         toCount(calls),
-        toCount(held_for_cache),
+        ...(isAnyHeld ? [toCount(held_for_cache)] : []),
         ...toProgressCells(backend),
         toCount(policy_version),
         url,
@@ -48,7 +49,7 @@ export function renderBackends({ backends }: ServiceStatus, style: FrameStyle): 
       note: toErrorNote(backend, style.dateMs),
     };
   });
-  const heads = ['Backends', 'state', 'rollouts', 'calls', 'held', ...progressHeads, 'policy', 'address'];
+  const heads = ['Backends', 'state', 'rollouts', 'calls', ...(isAnyHeld ? ['held'] : []), ...progressHeads, 'policy', 'address'];
   return renderTable(heads, rows, { columns, paint, right: [2, 3, 4, 5, 6, 7, 8], indent: 2 });
 }
 

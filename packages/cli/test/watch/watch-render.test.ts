@@ -114,7 +114,7 @@ test('a frame shows counts, throughput, rewards, failures, stages, backends, wor
     /^Failed {6}4\.76% of the last 21: 1 sandbox-died \(sandbox\)$/m,
     /^ {2}init {6}█{20}·{20} {4}4\/8 {3}2 \+ 9,120 queued$/m,
     /^ {2}run {7}█{40} {2}32\/32 {3}10$/m,
-    /^ {2}b1 +up +32 +20 +5 +0\.30 +2m 10s +4\.0 s ago +7 {2}http:\/\/127\.0\.0\.1:8000$/m,
+    /^ {2}b1 +up +32 +20 +5 +0\.30 +2m 10s +4\.0 s ago +7 {2}http:\/\/127\.0\.0\.1:8…$/m,
     /^ {2}b2 +draining/m,
     /^ {2}w-1 +alive +21 +150 +12 ms +180 MiB +4242 {2}node-1$/m,
     /^ {2}12:34:56 {2}rollout-end {5}r-1 {2}done {2}reward 0\.5$/m,
