@@ -95,11 +95,15 @@ export interface SentTask {
 }
 
 /** Throws `task-invalid` for a task that its scenario cannot read, or no machine can run. */
-export async function checkTask({ scenario, task: sent, at }: SentTask, context: AppContext): Promise<void> {
-  refuseImages(sent, at);
+export async function checkTask(sent: SentTask, context: AppContext): Promise<void> {
+  await refuseSandbox({ ...sent, sent: sent.task, task: await readTask(sent) }, context);
+}
+
+/** As the scenario's schema parses it. Throws `task-invalid` if it cannot. */
+export async function readTask({ scenario, task, at }: SentTask): Promise<unknown> {
+  refuseImages(task, at);
   const schema = { safeParseAsync: (data: unknown) => parseWith(scenario, data, at) };
-  const task = await check(schema, sent, { at, code: 'task-invalid', fields: scenario.task });
-  await refuseSandbox({ scenario, sent, task, at }, context);
+  return await check(schema, task, { at, code: 'task-invalid', fields: scenario.task });
 }
 
 /** A schema of the user's own that throws is named with file and line. */

@@ -17,8 +17,9 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import type { Scenario } from '../../scenario/scenario.ts';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
-import { checkIntake, checkTask, toRolloutId } from '../intake/intake.ts';
+import { checkIntake, readTask, toRolloutId } from '../intake/intake.ts';
 import { refuseImages } from '../intake/refuse-images.ts';
+import { refuseSandbox } from '../intake/refuse-sandbox.ts';
 import { check } from '../request/check.ts';
 import { sendError, toReplyError } from '../request/errors.ts';
 import { mount, type RouteInput } from '../request/mount.ts';
@@ -171,7 +172,8 @@ async function toSubmission(request: ProcessRequest, context: AppContext): Promi
   const candidates = findScenarios(instance.data_source, scenarios);
   refuseImages(instance, ['instance']);
   const settings = toSettings(request.sampling_params, config.prorl);
-  const { scenario, task } = await chooseTask(candidates, instance, context);
+  const { scenario, task, parsed } = await chooseTask(candidates, instance);
+  await refuseSandbox({ scenario, sent: task, task: parsed, at: ['instance'] }, context);
   return {
     scenario: scenario.name,
     task,
@@ -181,14 +183,12 @@ async function toSubmission(request: ProcessRequest, context: AppContext): Promi
 }
 
 /** By the first scenario that can read the instance. Throws what the best of them said. */
-async function chooseTask(candidates: readonly [Scenario, ...Scenario[]], instance: ProcessRequest['instance'], context: AppContext) {
-  const [first, ...others] = candidates;
+async function chooseTask([first, ...others]: readonly [Scenario, ...Scenario[]], instance: ProcessRequest['instance']) {
   const read = async (scenario: Scenario) => {
     const at = { at: ['instance'], code: 'task-invalid' } as const;
     const made = tryTask(() => toTask(scenario, instance));
     const task = await check(z.record(z.string(), z.unknown()), made, at);
-    await checkTask({ scenario, task, at: ['instance'] }, context);
-    return { scenario, task };
+    return { scenario, task, parsed: await readTask({ scenario, task, at: ['instance'] }) };
   };
   try {
     return await read(first);

@@ -111,7 +111,10 @@ const columns = Object.fromEntries(Object.values(sources).flatMap(({ row }) => O
 
 let floor: Floor;
 before(async () => {
-  floor = await openFloor({ scenarios: await loadScenarios([], { rewardServers: ['127.0.0.1'] }) });
+  floor = await openFloor({
+    scenarios: await loadScenarios([], { rewardServers: ['127.0.0.1'] }),
+    sandbox: { driver: 'apptainer', image: 'docker://debian' },
+  });
   await floor.worker.register();
   await floor.call('POST', '/start');
   await floor.call('POST', '/add_llm_server', { address: '10.0.0.1:8000' });
@@ -166,6 +169,17 @@ test('a row that our scenario cannot read goes to the reward server, and is refu
   await alone.call('POST', '/add_llm_server', { address: '10.0.0.1:8000' });
   const { status, body } = await alone.call('POST', '/process', { instance, sampling_params: {} });
   assert.deepEqual([status, /inputs/.test(body.detail)], [400, true], body.detail);
+});
+
+test('a row whose sandbox no machine can open is refused, and not given to another scenario', async () => {
+  await using other = await openFloor({ scenarios: await loadScenarios([], { rewardServers: ['127.0.0.1'] }) });
+  await other.call('POST', '/start');
+  const { row } = sources['swe-gym'] ?? assert.fail();
+  const reply = await other.call('POST', '/process', {
+    instance: { data_source: 'swe-gym', trajectory_id: 0, ...row },
+    sampling_params: {},
+  });
+  assert.match(JSON.stringify(reply.body.detail), /bubblewrap cannot run images/);
 });
 
 test('as in ProRL Agent, an answer outside a box and a program outside the message of finish are wrong', async () => {
