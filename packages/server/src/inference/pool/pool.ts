@@ -4,50 +4,21 @@
 import { type BackendId, type CallProgressReport, definedOf, RolloutError } from '@millrace/protocol';
 import { Agent } from 'undici';
 import { type Clock, sleep, systemClock } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { Pace } from '../../base/pace.ts';
 import { raceSignal } from '../../base/race.ts';
-import type { Backend, BackendRecord } from '../backends/backend.ts';
+import type { BackendRecord } from '../backends/backend.ts';
 import { CacheGates } from '../cache/cache-gates.ts';
 import { readProgress } from './call-progress.ts';
 import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import { type EntryDeps, type OpenEntry, openEntry, openPlainEntry } from './open-entry.ts';
 import type { BackendLoad, CacheSize, OldestOn, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
+import type { PoolOptions } from './pool-options.ts';
 import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
 import { isUp, toOwnView } from './record-view.ts';
-import { chooseBackend, defaultRouting, isFarBusier, type Routing } from './routing.ts';
+import { chooseBackend, defaultRouting, isFarBusier } from './routing.ts';
 import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
-import type { TokenizerSample } from './tokenizer-check.ts';
 import { Traffic } from './traffic.ts';
-
-export interface PoolOptions {
-  readonly log: Log;
-  readonly pace: Pace;
-  readonly clock?: Clock;
-  /** A call fails if its backend sends nothing for this long. */
-  readonly stallMs?: number;
-  /** How much longer the first byte of a reply may take for each token that the call asks for, while the server is healthy. */
-  readonly tokenMs?: number;
-  /** Opens a record's backend. By default the adapter of its dialect, over the pool's own connections. */
-  readonly open?: (record: BackendRecord) => Backend;
-  /** Where placements and health are shared. Without it the pool balances only its own rollouts, and breaks no backend. */
-  readonly placements?: Placements;
-  readonly routing?: Routing;
-  /** How many turns a rollout stays before it may leave a busy backend. */
-  readonly spillTurns?: number;
-  /** How many failed calls in a row break a backend. */
-  readonly breakAfter?: number;
-  /** Whether later turns have a higher priority. */
-  readonly prioritizeLong?: boolean;
-  /** Whether turns wait for room in the KV cache of their backend. */
-  readonly holdForCache?: boolean;
-  /** The host name of this machine: what it cannot reach is broken for it alone, unless other machines agree. */
-  readonly machine?: string;
-  /** Compared with the tokenizer of a server that recovers. */
-  readonly tokenizer?: TokenizerSample;
-}
 
 export interface AcquireOptions {
   readonly signal: AbortSignal;
