@@ -178,7 +178,7 @@ export const routes = {
     method: 'GET',
     path: '/readyz',
     tag: 'service',
-    summary: 'Readiness: submissions would be processed. Otherwise `details.missing` lists what is missing.',
+    summary: 'Readiness: submissions would be processed. Otherwise `details.missing` lists what is missing. Needs no key.',
     replies: { 200: json('Ready.', healthReply) },
     errors: ['not-running'],
   },

@@ -26,12 +26,15 @@ export function hasKeys({ keys, submitKeys, readKeys }: KeyConfig): boolean {
   return [keys, submitKeys, readKeys].some((list) => list.length > 0);
 }
 
+/** For supervisors and load balancers, which send no key. */
+const openPaths: ReadonlySet<string | undefined> = new Set([routes.getHealth.path, routes.getReadiness.path]);
+
 /** The returned function throws if a request is not allowed. */
 export function openGuard(keys: KeyConfig): (request: FastifyRequest) => void {
   const known = toKnownKeys(keys);
   const isTrusted = openTrust(keys.prorl?.withoutKey ?? []);
   return (request) => {
-    if (request.routeOptions.url === routes.getHealth.path) return;
+    if (openPaths.has(request.routeOptions.url)) return;
     if (known.length === 0) return checkLocal(request);
     if (isTrusted(request)) return;
     const shown = readKey(request.headers.authorization);

@@ -23,7 +23,7 @@ export function mountService(app: FastifyInstance, context: AppContext): void {
   mount(app, routes.listMachines, async () => ({ machines: (await context.status.read()).machines ?? [] }));
   mount(app, routes.getJoin, () => context.workerSettings());
   mount(app, routes.getHealth, () => ({ status: 'ok' }));
-  mount(app, routes.getReadiness, () => checkReady(context));
+  mount(app, routes.getReadiness, openReadiness(context));
   mount(app, routes.getMetrics, async ({ reply }) => {
     reply.type('text/plain; version=0.0.4; charset=utf-8');
     return context.metrics.render(await context.status.read(), context.leadership);
@@ -49,10 +49,17 @@ function goneEvents(after: number, oldest: number): RolloutError {
   return new RolloutError('gone', message, { details: { oldest } });
 }
 
-async function checkReady(context: AppContext): Promise<{ status: 'ok' }> {
-  const missing = await findMissing(context);
-  if (missing.length === 0) return { status: 'ok' };
-  throw new RolloutError('not-running', `not ready: ${missing.join(', ')}`, { details: { missing, retry_after_ms: readyRetryMs } });
+/** It writes to the store and needs no key, so all that ask at the same time share one answer. */
+function openReadiness(context: AppContext): () => Promise<{ status: 'ok' }> {
+  let asked: Promise<string[]> | undefined;
+  return async () => {
+    asked ??= findMissing(context).finally(() => {
+      asked = undefined;
+    });
+    const missing = await asked;
+    if (missing.length === 0) return { status: 'ok' };
+    throw new RolloutError('not-running', `not ready: ${missing.join(', ')}`, { details: { missing, retry_after_ms: readyRetryMs } });
+  };
 }
 
 async function findMissing(context: AppContext): Promise<string[]> {

@@ -22,12 +22,13 @@ test('the configuration refuses keys that are too short or cannot be sent in a h
     assert.equal(httpConfig.safeParse({ keys: [key] }).success, false);
 });
 
-test('with keys, every route except /healthz requires one', async () => {
+test('with keys, every route requires one, except those that supervisors and load balancers ask', async () => {
   await using floor = await openFloor({ config: { keys } });
   const status = async (url: string, authorization?: string) =>
     (await floor.app.inject({ url, headers: authorization === undefined ? {} : { authorization } })).statusCode;
   assert.equal(await status('/healthz'), 200);
-  for (const url of ['/v1/status', '/readyz', '/metrics', '/openapi.json', '/status', '/nowhere', '/v1/events'])
+  assert.equal(await status('/readyz'), 503, 'no worker is there yet');
+  for (const url of ['/v1/status', '/metrics', '/openapi.json', '/status', '/nowhere', '/v1/events'])
     assert.equal(await status(url), 401, url);
   for (const key of keys) assert.equal(await status('/v1/status', `Bearer ${key}`), 200);
   for (const wrong of ['Bearer ', 'Bearer x', `Basic ${keys[0]}`, `Bearer ${keys[0]}x`, `${keys[0]}`, `Bearer ${keys.join(' ')}`]) {

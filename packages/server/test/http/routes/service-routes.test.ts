@@ -134,6 +134,19 @@ test('readiness reports what is missing', async () => {
   assert.equal((await floor.call('GET', '/readyz')).status, 200);
 });
 
+test('all that ask for readiness at the same time cost the store one write', async () => {
+  await using floor = await openFloor();
+  await floor.worker.register();
+  let checks = 0;
+  const { checkHealth } = floor.store;
+  floor.store.checkHealth = async () => {
+    checks += 1;
+    return await checkHealth.call(floor.store);
+  };
+  const replies = await Promise.all(Array.from({ length: 20 }, () => floor.call('GET', '/readyz')));
+  assert.deepEqual([...new Set(replies.map(({ status }) => status)), checks], [200, 1]);
+});
+
 test('a store that cannot be written is not ready; callers get no path, and the log has it', async () => {
   const logged: string[] = [];
   const log = { ...silentLog, error: (event: string, fields?: object) => logged.push(`${event} ${JSON.stringify(fields)}`) };
