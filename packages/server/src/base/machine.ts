@@ -16,9 +16,11 @@ export interface Machine {
 export function readMachine(name: string | undefined, env: Readonly<Record<string, string | undefined>> = process.env): Machine {
   const known = name ?? (env.SLURMD_NODENAME || hostname());
   const id = `m-${createHash('sha256').update(`${known}\n${readBootId()}`).digest('hex').slice(0, 16)}`;
-  const jobMiB = Number(env.SLURM_MEM_PER_NODE) || 0;
+  const cpus = Number(env.SLURM_CPUS_ON_NODE) || availableParallelism();
+  // Slurm sets the first or the second, whether the job asked for it or got the default of its partition.
+  const jobMiB = Number(env.SLURM_MEM_PER_NODE) || cpus * (Number(env.SLURM_MEM_PER_CPU) || 0);
   const memoryBytes = jobMiB > 0 ? Math.min(totalmem(), jobMiB * 2 ** 20) : totalmem();
-  return { id, name: known, cpus: Number(env.SLURM_CPUS_ON_NODE) || availableParallelism(), memoryBytes };
+  return { id, name: known, cpus, memoryBytes };
 }
 
 function readBootId(): string {
