@@ -34,7 +34,7 @@ async function runUp(args: Arguments, io: Io): Promise<number> {
   const head = await waitForHead(deployment, { waitMs: args.duration('wait') ?? Number.POSITIVE_INFINITY, io });
   if (head === undefined) return 1;
   if (args.flag('json')) io.stdout.write(`${JSON.stringify({ url: head.url, key, node: head.node })}\n`);
-  else io.stdout.write(renderUp(head, { key, deployment, nodes: config.slurm.worker.nodes }));
+  else io.stdout.write(renderUp(head, { key, name: deployment.name, nodes: config.slurm.worker.nodes, file: args.text('config') }));
   return 0;
 }
 
@@ -171,16 +171,26 @@ async function reportEnded(deployment: Deployment, io: Io): Promise<undefined> {
   io.stderr.write(`millrace: the head ended before its API answered. Its log:\n${lines.map((line) => `  ${line}\n`).join('')}`);
 }
 
-function renderUp(head: HeadRecord, options: { readonly key: string; readonly deployment: Deployment; readonly nodes: number }): string {
+interface UpReport {
+  readonly key: string;
+  /** Of the deployment. */
+  readonly name: string;
+  readonly nodes: number;
+  /** The configuration, which the other commands need too. */
+  readonly file: string | undefined;
+}
+
+export function renderUp(head: Pick<HeadRecord, 'url' | 'node'>, { key, name, nodes, file }: UpReport): string {
   const { host, port } = new URL(head.url);
+  const status = `millrace slurm status${file === undefined ? '' : ` --config ${file}`}`;
   return [
-    `${options.deployment.name} is up on ${head.node}; ${options.nodes} worker nodes were asked for.`,
+    `${name} is up on ${head.node}; ${nodes} worker nodes were asked for.`,
     '',
     `  export MILLRACE_URL=${head.url}`,
-    `  export MILLRACE_KEY=${options.key}`,
+    `  export MILLRACE_KEY=${key}`,
     '',
-    '  millrace slurm status          # jobs, machines, queue',
-    '  millrace submit tasks.jsonl    # run tasks',
+    `  ${status.padEnd(30)} # jobs, machines, queue`,
+    `  ${'millrace submit tasks.jsonl'.padEnd(Math.max(30, status.length))} # run tasks`,
     `  ssh -L ${port}:${host} <login node>   # from your own machine; then MILLRACE_URL=http://127.0.0.1:${port}`,
     '',
     '',

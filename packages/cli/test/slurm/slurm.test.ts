@@ -12,6 +12,7 @@ import type { MachineView } from '@millrace/protocol';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import type { SlurmJob } from '../../src/slurm/deployment/queue.ts';
 import { chooseReleased } from '../../src/slurm/scale.ts';
+import { renderUp } from '../../src/slurm/up.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
 async function render(slurm: object, ...args: string[]): Promise<{ code: number; out: string; err: string }> {
@@ -96,4 +97,11 @@ test('scaling down releases nodes that wait first, then those that hold the fewe
     chooseReleased(jobs, machines, 3).map(({ id }) => id),
     ['1_3', '1_1', '1_0'],
   );
+});
+
+test('what up tells to type works as it is: the status command names the same configuration', () => {
+  const head = { url: 'http://n1:8007', node: 'n1' };
+  const up = (file?: string) => renderUp(head, { key: 'k', name: 'math', nodes: 2, file });
+  assert.match(up('cluster.json'), /^ {2}millrace slurm status --config cluster\.json +# jobs, machines, queue$/m);
+  assert.match(up(), /^ {2}millrace slurm status +# jobs/m);
 });
