@@ -48,7 +48,7 @@ export function renderReport(report: BenchReport, origin: string): string {
 function ratio(row: BenchRow, base: BenchRow): string {
   const [mine, theirs] = [percentile(row.samples, 0.5), percentile(base.samples, 0.5)];
   const better = row.larger ? mine / theirs : theirs / mine;
-  return `${round(better)} × better`;
+  return better < 1 ? `${round(1 / better)} × worse` : `${round(better)} × better`;
 }
 
 export function round(value: number): string {
