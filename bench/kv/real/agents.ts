@@ -3,23 +3,13 @@
 
 import { appendFileSync } from 'node:fs';
 import { defineScenario, z } from 'millrace/scenario';
+import { makeRandom } from '../../../packages/testkit/src/models/random.ts'; // by its path: a node has the clone, and no packages
 
 /** Words of one token each in most vocabularies. */
 const words =
   'time year people way day man thing woman life child world school state family student group country problem hand part place case week company system program question work number night point home water room mother area money story fact month lot right study book eye job word business issue side kind head house service friend father power hour game line end member law car city name team minute idea body back parent face level office door health person art war history party result change morning reason research girl guy moment air teacher force education'.split(
     ' ',
   );
-
-/** Mulberry32: the same numbers for the same seed. */
-function openRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 export const scenario = defineScenario({
   name: 'pressure',
@@ -38,7 +28,7 @@ export const scenario = defineScenario({
   }),
 
   init({ task }) {
-    const random = openRandom(task.seed);
+    const random = makeRandom(task.seed);
     const write = (tokens: number) => Array.from({ length: tokens }, () => words[Math.floor(random() * words.length)]).join(' ');
     const nextToolS = () => {
       const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
