@@ -51,6 +51,15 @@ function sample(sampler: Sampler, signal: AbortSignal = never) {
   return sampler.sample({ sampling: sampling.parse({}), maxTokens: 50, stopTokenIds: [tokens.endOfTurnId], signal });
 }
 
+/** A rollout that samples, and fills the cache until it is answered. */
+async function fillCache(pool: BackendPool, fake: FakeBackend) {
+  const sampler = begin(pool);
+  const requested = once(fake.events, 'request');
+  const sampled = sample(sampler);
+  await requested;
+  return { sampler, sampled, [Symbol.dispose]: () => sampler[Symbol.dispose]() };
+}
+
 /** The way from a sampler to the gate takes a few turns of the event loop and no time. */
 async function waitForHeld(pool: BackendPool, count: number): Promise<void> {
   while (Object.values(pool.heldForCache()).reduce((sum, held) => sum + held, 0) < count) await setImmediate();
@@ -60,10 +69,7 @@ test('a turn that does not fit waits while another samples, and its wait is not 
   await using server = await openHeldFake();
   await using opened = openPool({ url: server.fake.url });
   const { pool } = opened;
-  using first = begin(pool);
-  const requested = once(server.fake.events, 'request');
-  const sampled = sample(first);
-  await requested;
+  using first = await fillCache(pool, server.fake);
   let uncharged = 0;
   using second = begin(pool, async (wait) => {
     uncharged += 1;
@@ -73,11 +79,11 @@ test('a turn that does not fit waits while another samples, and its wait is not 
   await waitForHeld(pool, 1);
   assert.equal(server.fake.generations, 1);
   await server.answer();
-  assert.equal((await sampled).finishReason, 'stop');
+  assert.equal((await first.sampled).finishReason, 'stop');
   assert.equal((await later).finishReason, 'stop');
   assert.ok(uncharged >= 1);
   assert.deepEqual(pool.heldForCache(), { a: 0 });
-  assert.equal(first.cacheWaitMs, 0);
+  assert.equal(first.sampler.cacheWaitMs, 0);
   const { counts } = pool.traffic.take();
   assert.equal(counts.get(backendId.parse('a'))?.cache_wait_ms, second.cacheWaitMs);
   assert.ok(second.cacheWaitMs > 0);
@@ -87,10 +93,7 @@ test('a rollout that is cancelled while it waits leaves its place to the next', 
   await using server = await openHeldFake();
   await using opened = openPool({ url: server.fake.url });
   const { pool } = opened;
-  using first = begin(pool);
-  const requested = once(server.fake.events, 'request');
-  const sampled = sample(first);
-  await requested;
+  using first = await fillCache(pool, server.fake);
   const cancel = new AbortController();
   using second = begin(pool);
   const cancelled = sample(second, cancel.signal);
@@ -101,7 +104,7 @@ test('a rollout that is cancelled while it waits leaves its place to the next', 
   await assert.rejects(cancelled, /cancelled/);
   assert.deepEqual(pool.heldForCache(), { a: 1 });
   await server.answer();
-  await Promise.all([sampled, waiting]);
+  await Promise.all([first.sampled, waiting]);
 });
 
 test('rollouts that wait for a backend that breaks or leaves go to another', async () => {
@@ -111,10 +114,7 @@ test('rollouts that wait for a backend that breaks or leaves go to another', asy
     await other.answer();
     await using opened = openPool({ url: slow.fake.url }, { url: other.fake.url, state: 'draining' });
     const { pool, all } = opened;
-    using first = begin(pool);
-    const requested = once(slow.fake.events, 'request');
-    const sampled = sample(first);
-    await requested;
+    using first = await fillCache(pool, slow.fake);
     using second = begin(pool);
     const moved = sample(second);
     await waitForHeld(pool, 1);
@@ -124,7 +124,7 @@ test('rollouts that wait for a backend that breaks or leaves go to another', asy
     pool.update(change === 'break' ? [{ ...a, health }, b] : [b]);
     assert.equal((await moved).backend, 'b', change);
     await slow.answer();
-    await sampled;
+    await first.sampled;
   }
 });
 
@@ -188,15 +188,12 @@ test('calls that fail or are cut give their turn up: all rollouts get theirs, an
 test('a pool that closes lets all go that wait', async () => {
   await using server = await openHeldFake();
   const { pool } = openPool({ url: server.fake.url });
-  using first = begin(pool);
-  const requested = once(server.fake.events, 'request');
-  const sampled = sample(first);
-  await requested;
+  using first = await fillCache(pool, server.fake);
   using second = begin(pool);
   const later = sample(second);
   await waitForHeld(pool, 1);
   await pool[Symbol.asyncDispose]();
-  await Promise.all([assert.rejects(sampled), assert.rejects(later)]);
+  await Promise.all([assert.rejects(first.sampled), assert.rejects(later)]);
 });
 
 test('siblings share their opening: a context that does not fit alone fits next to one of its group', async () => {
@@ -215,10 +212,7 @@ test('with other workers on the backend a worker asks for its part only under pr
   await using opened = openPool({ url: server.fake.url, probe: { cacheTokens: 4 * promptIds.length } });
   const { pool } = opened;
   const id = backendId.parse('a');
-  using first = begin(pool);
-  const requested = once(server.fake.events, 'request');
-  const sampled = sample(first);
-  await requested;
+  using first = await fillCache(pool, server.fake);
   const asked: unknown[] = [];
   const divide = async (inFlight: number, tokens: number) => {
     pool.updateLoads([{ id, inFlight, tokens }]);
@@ -239,5 +233,5 @@ test('with other workers on the backend a worker asks for its part only under pr
   await divide(9, 4 * promptIds.length);
   await next;
   await server.answer();
-  await Promise.all([sampled, later]);
+  await Promise.all([first.sampled, later]);
 });
