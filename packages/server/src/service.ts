@@ -16,7 +16,7 @@ import { runHousekeeping } from './housekeeping.ts';
 import type { AppOptions } from './http/app.ts';
 import { checkListen } from './http/request/auth.ts';
 import { BackendPool } from './inference/pool/pool.ts';
-import { checkEngine, probeServer } from './inference/pool/server-probe.ts';
+import { probeNewServer } from './inference/pool/server-probe.ts';
 import { sampleTokenizer } from './inference/pool/tokenizer-check.ts';
 import { isAddress, openModel } from './open-model.ts';
 import { Worker } from './pipeline/worker.ts';
@@ -79,8 +79,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   let model: OpenedModel | undefined;
   const probe: AppOptions['probe'] = async (backend) => {
     const isPaused = (await store.policy()).state !== 'running';
-    await checkEngine(backend, { clock: systemClock, signal });
-    return await probeServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
+    return await probeNewServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
   };
   const server = toServerId(config);
   const leadership = stack.use(new Leadership({ store, server, clock: systemClock, log }));

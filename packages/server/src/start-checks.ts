@@ -16,7 +16,7 @@ import { toBackendView } from './http/context/backend-view.ts';
 import { checkListen, hasKeys } from './http/request/auth.ts';
 import { probeAs, toNewBackend } from './http/routes/backend-routes.ts';
 import type { NewBackend } from './inference/backends/backend.ts';
-import { checkEngine, probeServer } from './inference/pool/server-probe.ts';
+import { probeNewServer } from './inference/pool/server-probe.ts';
 import { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
 import { isAddress, openModel } from './open-model.ts';
 import { probeApptainer } from './sandbox/apptainer/probe.ts';
@@ -87,10 +87,7 @@ export async function checkModel(config: ServiceConfig): Promise<ModelCheck> {
 /** What the server at this address says about itself, as it would be shown if it joined. Throws if it could not be used. */
 export async function lookAtBackend(url: string, tokenizer: TokenizerSample | undefined): Promise<BackendView> {
   const { signal } = new AbortController();
-  const ask = async (backend: NewBackend) => {
-    await checkEngine(backend, { clock: systemClock, signal });
-    return await probeServer(backend, { clock: systemClock, signal, tokenizer });
-  };
+  const ask = (backend: NewBackend) => probeNewServer(backend, { clock: systemClock, signal, tokenizer });
   const { backend, probe, error } = await probeAs(toNewBackend(joinRequest.parse({ url })), ask, { isFree: true });
   if (probe === undefined) throw new RolloutError('backend-failed', error ?? '');
   return toBackendView({ ...backend, policyVersion: 0, probe }, { loads: [], workers: [] });

@@ -179,11 +179,17 @@ const dialectsOf: Readonly<Record<string, readonly Dialect[]>> = {
   llamacpp: ['llamacpp'],
 };
 
+/** What a server that joins says about itself. It may be of another kind than its dialect says. */
+export async function probeNewServer(server: AskedServer, options: ServerProbeOptions): Promise<BackendProbe> {
+  await checkEngine(server, options);
+  return await probeServer(server, options);
+}
+
 /**
  * Throws with the right dialect in `details` if the server is of another kind: it would fail all other questions for reasons that mislead.
  * The dialects prorl and chat are spoken by any.
  */
-export async function checkEngine(server: AskedServer, options: Pick<ServerProbeOptions, 'clock' | 'signal'>): Promise<void> {
+async function checkEngine(server: AskedServer, options: Pick<ServerProbeOptions, 'clock' | 'signal'>): Promise<void> {
   const dispatcher = new Agent();
   try {
     const cards = await within({ ...options, timeoutMs: joinTimeoutMs }, (signal) =>
