@@ -23,7 +23,8 @@ export { renderConfigDoc } from './config-doc.ts';
 export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backends/backend.ts';
 export { openBackend } from './inference/backends/open-backend.ts';
 export { openVllmBackend } from './inference/backends/vllm.ts';
-export { PolicyGate, type PolicyRecord } from './inference/policy-gate.ts';
+export { PolicyGate } from './inference/policy-gate.ts';
+export type { PolicyRecord } from './inference/policy-record.ts';
 export type { BackendLease } from './inference/pool/lease.ts';
 export { BackendPool } from './inference/pool/pool.ts';
 export { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
@@ -34,7 +35,6 @@ export { isAddress } from './open-model.ts';
 export { AttemptRecord, type Prepared } from './pipeline/attempt/attempt-record.ts';
 export { ControlResults } from './pipeline/attempt/control-results.ts';
 export { evaluateAttempt } from './pipeline/attempt/evaluate.ts';
-export { findDisturbance, OwnTime } from './pipeline/attempt/own-time.ts';
 export { collectAttempt } from './pipeline/attempt/run-settled.ts';
 export { Stage } from './pipeline/attempt/stage.ts';
 export { initAttempt, type StageDeps } from './pipeline/attempt/stages.ts';
@@ -98,6 +98,7 @@ export {
   rowKinds as sweRowKinds,
   toTask as toSweTask,
 } from './scenario/swe/rows/rows.ts';
+export { findDisturbance, OwnTime } from './scenario/verifier/own-time.ts';
 export type { Score } from './scenario/verifier/verifier.ts';
 export {
   openDriver,

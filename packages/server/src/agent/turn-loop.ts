@@ -9,7 +9,6 @@ import {
   RolloutError,
   type Sampling,
   type SamplingInput,
-  type StoppedBy,
   type StopReason,
   type ToolCall,
 } from '@millrace/protocol';
@@ -22,8 +21,9 @@ import { appendNext, renderNext, renderResults } from '../trajectory/branch.ts';
 import { chooseResultRoom, fitResults } from '../trajectory/budget.ts';
 import type { Conversation } from '../trajectory/conversation.ts';
 import type { AgentEnd } from './agent-end.ts';
+import type { Respond } from './respond.ts';
 import { sampleTurn, type TakenTurn, type TurnPlan } from './sample-turn.ts';
-import type { Tool, ToolContext } from './tool.ts';
+import type { Tool } from './tool.ts';
 import { toTurnSampling } from './turn-sampling.ts';
 
 /** What the agent has done so far. The caller owns it, so that it survives any end of the loop. */
@@ -61,23 +61,11 @@ export interface AgentOptions {
   /** Runs the tokenizer in short steps, so that a long text does not block other rollouts. */
   readonly pace: Pace;
   onTurn?(report: TurnReport): void;
-  /**
-   * Called after a turn that calls no tool, which ends the agent's part without it. Returns the messages that follow, a text that the
-   * agent's own turn continues with, or the answer that ends the agent's part.
-   */
-  respond?(
-    turn: { readonly text: string; readonly number: number; readonly stoppedBy?: StoppedBy },
-    context: ToolContext,
-  ): Promise<ScenarioReply>;
+  /** Called after a turn that calls no tool, which ends the agent's part without it. */
+  readonly respond?: Respond;
   /** Called when the context is full. Returns the messages to continue with, as a new branch; undefined, or more than fits, ends it as `context_overflow`. */
   compact?(messages: readonly Message[]): Promise<readonly Message[] | undefined>;
 }
-
-/** `sampling` holds from the next turn on, until it is set again. */
-export type ScenarioReply =
-  | { readonly messages: readonly Message[]; readonly sampling?: SamplingInput }
-  | { readonly append: string; readonly sampling?: SamplingInput }
-  | { readonly finish: string };
 
 /** The agent is stopped after this many turns in a row whose calls are all malformed. */
 const maxMalformedTurns = 3;

@@ -1,29 +1,9 @@
 // A worker's gate in front of the backends: every call passes it, and none does while the policy is paused. It counts the calls in
 // flight, so that a worker can report when it samples nothing. It is closed until it has read the policy for the first time.
 
-import { definedOf, type PauseMode, type PolicyState } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol';
 import { raceSignal } from '../base/race.ts';
-
-/** The policy as the store keeps it. */
-export interface PolicyRecord {
-  readonly state: PolicyState;
-  /** Of the current pause. */
-  readonly mode?: PauseMode;
-  /** Who alone can end the current pause; absent if anyone can. */
-  readonly owner?: string;
-  /** The number of the newest pause. */
-  readonly pause: number;
-  /** How many resumes emptied the prefix caches of all backends. */
-  readonly flushes: number;
-  readonly policyVersion: number;
-  /** The LoRA adapter that samples; absent for the base model. */
-  readonly adapter?: string;
-  /** Keeps prefixes that old weights computed from being used; absent while the caches hold none. */
-  readonly cacheSalt?: string;
-  /** Calls in flight over all workers, as last reported. */
-  readonly generating: number;
-  readonly sinceMs: number;
-}
+import type { PolicyRecord } from './policy-record.ts';
 
 /** The part of the policy that a gate acts on. */
 export type GatePolicy = Pick<PolicyRecord, 'state' | 'mode' | 'pause' | 'flushes' | 'policyVersion' | 'adapter' | 'cacheSalt'>;

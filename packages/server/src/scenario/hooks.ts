@@ -5,8 +5,8 @@ import { definedOf, describeIssues, type ErrorCode, message, type SamplingInput 
 import { z } from 'zod';
 import { outsideConfig } from '../agent/outside/outside-config.ts';
 import { OutsideTools } from '../agent/outside/outside-tools.ts';
+import type { Respond } from '../agent/respond.ts';
 import type { Tool } from '../agent/tool.ts';
-import type { AgentOptions } from '../agent/turn-loop.ts';
 import type { Sandbox, SandboxSpec } from '../sandbox/sandbox.ts';
 import { callScenario } from './call-scenario.ts';
 import { openRespond } from './open-respond.ts';
@@ -63,7 +63,7 @@ export interface Opened {
   readonly messages: Opening['messages'];
   readonly tools: readonly Tool[];
   readonly sampling?: SamplingInput;
-  readonly respond?: AgentOptions['respond'];
+  readonly respond?: Respond;
   readonly state?: unknown;
   close(): Promise<void>;
 }

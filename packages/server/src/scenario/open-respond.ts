@@ -2,7 +2,7 @@
 
 import { definedOf, describeIssues, message, type SamplingInput } from '@millrace/protocol';
 import { z } from 'zod';
-import type { AgentOptions, ScenarioReply } from '../agent/turn-loop.ts';
+import type { Respond, ScenarioReply } from '../agent/respond.ts';
 import { callScenario } from './call-scenario.ts';
 import type { Opening } from './scenario.ts';
 import { toContext, withinTime } from './tool-time.ts';
@@ -18,7 +18,7 @@ const reply = z.union([
 ]);
 
 /** Throws `run-failed` if the scenario takes longer than a tool may: without its reply there is nothing to continue with. */
-export function openRespond(scenario: string, respond: NonNullable<Opening['respond']>): NonNullable<AgentOptions['respond']> {
+export function openRespond(scenario: string, respond: NonNullable<Opening['respond']>): Respond {
   const what = `scenario ${scenario}, respond`;
   return async (turn, { sandbox, timeoutMs, signal }) => {
     const call = { what, code: 'run-failed', hasAgentActed: true } as const;

@@ -19,7 +19,7 @@ import type {
   WorkerReport,
 } from '@millrace/protocol';
 import type { BackendRecord, NewBackend } from '../inference/backends/backend.ts';
-import type { PolicyRecord } from '../inference/policy-gate.ts';
+import type { PolicyRecord } from '../inference/policy-record.ts';
 import type { BackendLoad, CacheSize, OldestOn, Placements } from '../inference/pool/placements.ts';
 import type { BatchStore } from './batch-store.ts';
 import type { EvaluationStore } from './evaluation-store.ts';

@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PolicyGate, type PolicyRecord } from '../../src/inference/policy-gate.ts';
+import { PolicyGate } from '../../src/inference/policy-gate.ts';
+import type { PolicyRecord } from '../../src/inference/policy-record.ts';
 
 const never = new AbortController().signal;
 const running = (changes: Partial<PolicyRecord> = {}) =>

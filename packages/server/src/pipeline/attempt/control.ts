@@ -9,10 +9,10 @@ import { raceSignal } from '../../base/race.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { collectScenario, initScenario, type Opened, prepareScenario, sandboxOf } from '../../scenario/hooks.ts';
 import type { InitContext } from '../../scenario/scenario.ts';
+import { findDisturbance } from '../../scenario/verifier/own-time.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
-import { findDisturbance } from './own-time.ts';
 import type { StageDeps } from './stages.ts';
 
 /** A verifier that judges these is not broken. There are two, since one may be right, and none is empty: such answers are often not looked at. */

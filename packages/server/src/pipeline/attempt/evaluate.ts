@@ -2,12 +2,12 @@
 // nothing: if that can be judged, what this agent left broke the verifier, and its reward is the lowest. Otherwise the verifier is at fault.
 
 import { RolloutError } from '@millrace/protocol';
+import { findDisturbance } from '../../scenario/verifier/own-time.ts';
 import type { Score } from '../../scenario/verifier/verifier.ts';
 import { isShownFault } from '../../scenario/verifier/verifier-fault.ts';
 import type { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
-import { findDisturbance } from './own-time.ts';
 import type { StageDeps } from './stages.ts';
 
 /** How often an evaluation is started at most. What ends it five times is not a bad moment of the machine. */

@@ -5,10 +5,10 @@ import type { AgentEnd } from '../../agent/agent-end.ts';
 import { raceSignal } from '../../base/race.ts';
 import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
 import { evaluateSandboxOf, evaluateScenario, evaluateTimeoutOf } from '../../scenario/hooks.ts';
+import { OwnTime, type OwnTimeOptions } from '../../scenario/verifier/own-time.ts';
 import type { Score } from '../../scenario/verifier/verifier.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import type { AttemptSandbox } from './attempt-sandbox.ts';
-import { OwnTime, type OwnTimeOptions } from './own-time.ts';
 import type { StageDeps } from './stages.ts';
 
 export type ToEvaluate = Prepared & { readonly signal: AbortSignal; readonly artifact: Buffer };

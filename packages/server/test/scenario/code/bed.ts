@@ -4,11 +4,11 @@ import { makeTempFolder } from '@millrace/testkit/plain';
 import type { z } from 'zod';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import { OwnTime } from '../../../src/pipeline/attempt/own-time.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
 import type { Sandbox, SandboxDriver, SandboxSpec } from '../../../src/sandbox/sandbox.ts';
 import { type CodeTask, codeFields } from '../../../src/scenario/code/code-task.ts';
 import { gradeProgram, type TestGrade } from '../../../src/scenario/code/grade.ts';
+import { OwnTime } from '../../../src/scenario/verifier/own-time.ts';
 
 type Fields = Partial<z.input<typeof codeFields>>;
 

@@ -3,7 +3,7 @@
 
 import type { PauseMode, PolicyState, WorkerId } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol/plain';
-import type { PolicyRecord } from '../../../inference/policy-gate.ts';
+import type { PolicyRecord } from '../../../inference/policy-record.ts';
 import type { ResumePolicy } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { stateWeights } from './health/backend-identity.ts';

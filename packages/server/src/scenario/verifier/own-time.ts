@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { Deadline, type Uncharged } from '../../base/deadline.ts';
 import { OwnClock } from '../../sandbox/limits/own-clock.ts';
 import type { ExecOptions, ExecResult, Sandbox, ShellOptions } from '../../sandbox/sandbox.ts';
-import { isStarved, toStarved } from '../../scenario/verifier/verifier-fault.ts';
+import { isStarved, toStarved } from './verifier-fault.ts';
 
 /** How many times its own time an evaluation may take by the wall clock. */
 const stretch = 10;

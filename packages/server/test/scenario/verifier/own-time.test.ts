@@ -7,10 +7,10 @@ import { type ErrorCode, RolloutError } from '@millrace/protocol';
 import { FakeClock, makeTempFolder } from '@millrace/testkit/plain';
 import { systemClock } from '../../../src/base/clock.ts';
 import { silentLog } from '../../../src/base/log.ts';
-import { findDisturbance, OwnTime } from '../../../src/pipeline/attempt/own-time.ts';
 import { openBubblewrapDriver } from '../../../src/sandbox/bubblewrap/bubblewrap.ts';
 import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
 import type { ExecResult, Sandbox, SandboxDriver } from '../../../src/sandbox/sandbox.ts';
+import { findDisturbance, OwnTime } from '../../../src/scenario/verifier/own-time.ts';
 import { FakeDriver } from '../../sandbox/fake-driver.ts';
 
 const probe = await probeBubblewrap();
