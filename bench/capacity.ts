@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { ServiceStatus, SubmissionInput } from '@millrace/protocol';
-import { findCgroups } from '@millrace/server';
+import { findCgroups } from '@millrace/sandbox';
 import { openFakeBackendProcess, qwen3Folder, TestService } from '@millrace/testkit';
 import { readPssMiB } from './report/processes.ts';
 import { type BenchReport, percentile } from './report/report.ts';

@@ -6,9 +6,9 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { batchId, workerId } from '@millrace/protocol';
 import { makeBatch, makeGroup, makeReport, makeRollout, makeTempFolder } from '@millrace/testkit';
-import { silentLog } from '../packages/server/src/base/log.ts';
-import { openSqliteStore } from '../packages/server/src/store/sqlite/sqlite.ts';
-import type { Store } from '../packages/server/src/store/store.ts';
+import { silentLog } from '../packages/base/src/log.ts';
+import { openSqliteStore } from '../packages/store/src/sqlite/sqlite.ts';
+import type { Store } from '../packages/store/src/store.ts';
 import { bytesPerSampledToken, PassingClock, runHistory } from './history/run-history.ts';
 import { type BenchReport, percentile } from './report/report.ts';
 

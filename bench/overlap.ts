@@ -2,7 +2,8 @@
 // the scarce resource, so both get the same number of run slots. Durations are long-tailed.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { Slots, Stage } from '@millrace/server';
+import { Slots } from '@millrace/base/slots';
+import { Stage } from '@millrace/server';
 import type { BenchReport } from './report/report.ts';
 
 const runSlots = 16;

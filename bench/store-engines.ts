@@ -4,10 +4,10 @@
 import { join } from 'node:path';
 import { type WorkerId, workerId } from '@millrace/protocol';
 import { makeResult, makeRollout, makeTempFolder, makeTrajectory, PostgresServer } from '@millrace/testkit';
-import { systemClock } from '../packages/server/src/base/clock.ts';
-import { silentLog } from '../packages/server/src/base/log.ts';
-import { openStore } from '../packages/server/src/store/open/open-store.ts';
-import type { Store } from '../packages/server/src/store/store.ts';
+import { systemClock } from '../packages/base/src/clock.ts';
+import { silentLog } from '../packages/base/src/log.ts';
+import { openStore } from '../packages/store/src/open/open-store.ts';
+import type { Store } from '../packages/store/src/store.ts';
 import type { BenchReport } from './report/report.ts';
 
 const rollouts = 2_000;

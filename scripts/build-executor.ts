@@ -1,4 +1,4 @@
-// Compiles the executor, by default into packages/executor/dist: one static program for each architecture, named after it, and the Python
+// Compiles the executor, by default into packages/sandbox/dist: one static program for each architecture, named after it, and the Python
 // host next to them. It takes seconds, and nothing if the sources have not changed.
 
 import { execFileSync } from 'node:child_process';
@@ -7,7 +7,7 @@ import { copyFile, mkdir, rename, stat } from 'node:fs/promises';
 import { arch } from 'node:os';
 import { join } from 'node:path';
 
-const executor = join(import.meta.dirname, '../packages/executor');
+const executor = join(import.meta.dirname, '../packages/sandbox');
 const native = join(executor, 'native');
 
 /** `-static`: it runs in any image, with any C library or none. The rest makes equal sources give equal bytes, and warnings fail. */

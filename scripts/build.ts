@@ -36,10 +36,10 @@ export const plans: readonly PackagePlan[] = [
     entries: {
       main: 'packages/cli/src/main.ts',
       'worker-main': 'packages/server/src/worker-main.ts',
-      'store-thread': 'packages/server/src/store/sqlite/thread.ts',
-      'grader-thread': 'packages/server/src/scenario/load/grader-thread.ts',
+      'store-thread': 'packages/store/src/sqlite/thread.ts',
+      'grader-thread': 'packages/scenarios/src/load/grader-thread.ts',
       'attack-player': 'packages/cli/src/attack/player-main.ts',
-      scenario: 'packages/server/src/scenario/public.ts',
+      scenario: 'packages/scenarios/src/public.ts',
     },
     workspaces: ['cli', 'server', 'executor', 'client', 'protocol', 'testkit'],
     libraries: ['fastify', 'undici', '@modelcontextprotocol/sdk', 'eventsource-parser', 'pino', 'string-width', 'wrap-ansi'],
@@ -72,7 +72,7 @@ export async function buildPackages(out = join(root, 'dist')): Promise<string[]>
   await Promise.all(plans.map((plan, index) => complete(plan, out, bundles[index] as Metafile)));
   // Scenarios in Python import `millrace` from here, so that they need no installation and always fit the service.
   const isSource = (path: string) => !path.includes('__pycache__') && !path.endsWith('.egg-info');
-  await copyFile(join(root, 'packages/server/python/gym_host.py'), join(out, 'millrace/dist/gym_host.py'));
+  await copyFile(join(root, 'packages/scenarios/python/gym_host.py'), join(out, 'millrace/dist/gym_host.py'));
   await cp(join(root, 'packages/client-python/src'), join(out, 'millrace/dist/python'), { recursive: true, filter: isSource });
   await cp(join(root, 'packages/cli/bin'), join(out, 'millrace/bin'), { recursive: true });
   await writeLicenses(join(out, 'millrace/dist/third-party-licenses.txt'), bundles);
@@ -113,11 +113,9 @@ function refuseUndeclared({ inputs }: Metafile, libraries: readonly string[]): v
 
 /** A path to a source file leads nowhere in a bundle. */
 async function refuseSourcePaths({ inputs }: Metafile): Promise<void> {
-  for (const file of Object.keys(inputs).filter(
-    (path) => !path.includes('node_modules/') && path !== 'packages/server/src/base/parts.ts',
-  )) {
+  for (const file of Object.keys(inputs).filter((path) => !path.includes('node_modules/') && path !== 'packages/base/src/parts.ts')) {
     const [path] = /new URL\('[^']+\.ts', import\.meta\.url\)/.exec(await readFile(join(root, file), 'utf8')) ?? [];
-    if (path !== undefined) throw new Error(`${file}: ${path} is not there in a build; name it in packages/server/src/base/parts.ts`);
+    if (path !== undefined) throw new Error(`${file}: ${path} is not there in a build; name it in packages/base/src/parts.ts`);
   }
 }
 

@@ -71,7 +71,7 @@ const mostFiles = 15;
 
 /** Files of the server besides base/clock.ts that may use timers or the date, each with its reason. */
 const timeExceptions: Readonly<Record<string, string>> = {
-  'packages/server/src/base/clock.ts': 'it is the clock',
+  'packages/base/src/clock.ts': 'it is the clock',
 };
 
 test('the floors of the server import only floors below them, and none through index.ts', () => {
@@ -187,7 +187,7 @@ test('the name of a type means one thing in the whole repository', () => {
 test('the executor, which runs where agents do, takes only types from the protocol', () => {
   refuse(
     sources
-      .filter(({ path }) => path.startsWith('packages/executor/'))
+      .filter(({ path }) => path.startsWith('packages/sandbox/'))
       .filter(({ code }) => [...code.matchAll(/^(import|export) (?!type )[^;]*?from '@millrace\/protocol'/gm)].length > 0)
       .map(({ path }) => `${path}: imports more than types from @millrace/protocol`),
   );
@@ -195,7 +195,7 @@ test('the executor, which runs where agents do, takes only types from the protoc
 
 test('the threads of the store load no schemas: they would take longer than the thread takes to start', () => {
   const byPath = new Map(sources.map((source) => [source.path, source]));
-  const loaded = new Set(['packages/server/src/store/sqlite/thread.ts']);
+  const loaded = new Set(['packages/store/src/sqlite/thread.ts']);
   const found: string[] = [];
   for (const path of loaded) {
     const { code = '' } = byPath.get(path) ?? {};

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { probeApptainer, readHarborSubmissions } from '@millrace/server';
+import { probeApptainer } from '@millrace/sandbox';
+import { readHarborSubmissions } from '@millrace/scenarios';
 import {
   findWrongToken,
   makeTempFolder,

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { probeApptainer } from '@millrace/server';
+import { probeApptainer } from '@millrace/sandbox';
 import {
   findWrongToken,
   makeTempFolder,

@@ -5,11 +5,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { prorlStatus } from '@millrace/protocol';
-import { probeBubblewrap } from '@millrace/server';
+import { probeBubblewrap } from '@millrace/sandbox';
 import { openFakeBackend, type Policy, processesInSandboxesOf, qwen3Folder, renderCall, TestService } from '@millrace/testkit';
+import { makeTask, repair } from '../packages/scenarios/test/swe/bed.ts';
 import { DapoClient } from '../packages/server/test/http/prorl/dapo-client.ts';
 import { post, toTrainingRow } from '../packages/server/test/http/prorl/verl-client.ts';
-import { makeTask, repair } from '../packages/server/test/scenario/swe/bed.ts';
 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;

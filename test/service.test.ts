@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { processReply, type SubmissionInput } from '@millrace/protocol';
-import { probeBubblewrap } from '@millrace/server';
+import { probeBubblewrap } from '@millrace/sandbox';
 import {
   type FakeTokens,
   findWrongToken,

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Backend } from '@millrace/engines';
 import { sampling } from '@millrace/protocol';
-import type { Backend } from '@millrace/server';
 import type { Engine } from './engines/engine-process.ts';
 import { skipWithoutLlama } from './engines/llama.ts';
 import { openSharedLlama, openSharedVllm } from './engines/shared-engines.ts';

@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { type Log, silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { openBackend } from '@millrace/engines';
 import { backendId, type Dialect, RolloutError } from '@millrace/protocol';
-import { type Log, openBackend, Pace, silentLog } from '@millrace/server';
 import { openPlainVllm, openSharedVllm } from './engines/shared-engines.ts';
 import { contextTokens, skipWithoutVllm } from './engines/vllm.ts';
 import { modelName } from './engines/world-cache.ts';

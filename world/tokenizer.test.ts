@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { openTokenizer } from '@millrace/server';
+import { openTokenizer } from '@millrace/model';
 import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import { writeTokenizer } from './engines/gguf-tokenizer.ts';

@@ -2,8 +2,11 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { silentLog } from '@millrace/base/log';
 import { definedOf } from '@millrace/protocol';
-import { BatchKeeper, openSqliteStore, type Scenario, type Store, silentLog, TaskFiles } from '@millrace/server';
+import type { Scenario } from '@millrace/scenarios';
+import { BatchKeeper, TaskFiles } from '@millrace/server';
+import { openSqliteStore, type Store } from '@millrace/store';
 import { FakeClock, makeBatch, makeTempFolder, SimulatedPipeline, toBatch } from '@millrace/testkit';
 import { z } from 'zod';
 import type { Cost } from './batch-baselines.ts';

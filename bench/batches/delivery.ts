@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { batchId, groupsMediaType, type Trajectory, toTrajectoryView, workerId } from '@millrace/protocol';
 import { makeResult, makeTrajectory, qwen3Folder, TestService } from '@millrace/testkit';
-import { systemClock } from '../../packages/server/src/base/clock.ts';
-import { silentLog } from '../../packages/server/src/base/log.ts';
-import { openSqliteStore } from '../../packages/server/src/store/sqlite/sqlite.ts';
+import { systemClock } from '../../packages/base/src/clock.ts';
+import { silentLog } from '../../packages/base/src/log.ts';
+import { openSqliteStore } from '../../packages/store/src/sqlite/sqlite.ts';
 import { readMemoryMiB } from '../report/processes.ts';
 import { type BenchReport, percentile } from '../report/report.ts';
 

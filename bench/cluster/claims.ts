@@ -4,10 +4,10 @@
 import { join } from 'node:path';
 import { workerId } from '@millrace/protocol';
 import { makeRollout, makeTempFolder, PostgresServer } from '@millrace/testkit';
-import { systemClock } from '../../packages/server/src/base/clock.ts';
-import { silentLog } from '../../packages/server/src/base/log.ts';
-import { openStore } from '../../packages/server/src/store/open/open-store.ts';
-import type { Store } from '../../packages/server/src/store/store.ts';
+import { systemClock } from '../../packages/base/src/clock.ts';
+import { silentLog } from '../../packages/base/src/log.ts';
+import { openStore } from '../../packages/store/src/open/open-store.ts';
+import type { Store } from '../../packages/store/src/store.ts';
 import type { BenchReport, BenchRow } from '../report/report.ts';
 
 export interface ClaimsSizes {

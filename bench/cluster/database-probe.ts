@@ -3,7 +3,7 @@
 
 import { readdirSync } from 'node:fs';
 import type { PostgresServer } from '@millrace/testkit';
-import { Session } from '../../packages/server/src/store/postgres/engine/session.ts';
+import { Session } from '../../packages/store/src/postgres/engine/session.ts';
 import { readCpuMs, readParent } from '../report/processes.ts';
 
 export const probeSettings = ['shared_preload_libraries=pg_stat_statements', 'pg_stat_statements.track=top'];

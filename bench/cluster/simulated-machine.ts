@@ -4,13 +4,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type WorkerId, workerId } from '@millrace/protocol';
 import { makeReport, makeResult, makeTrajectory } from '@millrace/testkit';
-import { pauseAfter, systemClock } from '../../packages/server/src/base/clock.ts';
-import { silentLog } from '../../packages/server/src/base/log.ts';
+import { pauseAfter, systemClock } from '../../packages/base/src/clock.ts';
+import { silentLog } from '../../packages/base/src/log.ts';
 import { flushPause } from '../../packages/server/src/pipeline/turn-reporter.ts';
 import { loadsPause, toRenewPause } from '../../packages/server/src/pipeline/worker-report.ts';
-import { EventTail, workerEvents } from '../../packages/server/src/store/event-tail.ts';
-import { openStore } from '../../packages/server/src/store/open/open-store.ts';
-import type { Claim, Store } from '../../packages/server/src/store/store.ts';
+import { EventTail, workerEvents } from '../../packages/store/src/event-tail.ts';
+import { openStore } from '../../packages/store/src/open/open-store.ts';
+import type { Claim, Store } from '../../packages/store/src/store.ts';
 
 /** The life of a rollout. Every machine holds `inFlight` of them all the time. */
 export interface SimulatedLoad {

@@ -3,7 +3,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { codeFields, gradeProgram, openBubblewrapDriver, type Sandbox, type SandboxDriver, silentLog } from '@millrace/server';
+import { silentLog } from '@millrace/base/log';
+import { openBubblewrapDriver, type Sandbox, type SandboxDriver } from '@millrace/sandbox';
+import { codeFields, gradeProgram } from '@millrace/scenarios';
 import type { BenchReport } from '../report/report.ts';
 
 const count = 200;

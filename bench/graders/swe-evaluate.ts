@@ -4,7 +4,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadScenarios, openBubblewrapDriver, type SandboxDriver, silentLog } from '@millrace/server';
+import { silentLog } from '@millrace/base/log';
+import { openBubblewrapDriver, type SandboxDriver } from '@millrace/sandbox';
+import { loadScenarios } from '@millrace/scenarios';
 import type { BenchReport } from '../report/report.ts';
 
 const rounds = 10;

@@ -6,8 +6,8 @@ import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
 import { type Trajectory, toBinary, workerId } from '@millrace/protocol';
 import { makeBatch, makeGroup, makeRandom, makeResult, makeRollout, makeTrajectory, toBatch } from '@millrace/testkit';
-import { type Clock, systemClock } from '../../packages/server/src/base/clock.ts';
-import type { ClaimedRollout, Store } from '../../packages/server/src/store/store.ts';
+import { type Clock, systemClock } from '../../packages/base/src/clock.ts';
+import type { ClaimedRollout, Store } from '../../packages/store/src/store.ts';
 
 /** The system's clock, and whole days that pass at once: date and elapsed time move together, so that nothing looks like a step. */
 export class PassingClock implements Clock {

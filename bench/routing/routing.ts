@@ -2,14 +2,16 @@
 // evenly ten workers load the backends through the real store, compared with one worker and with ten independent ones.
 
 import { join } from 'node:path';
+import { systemClock } from '@millrace/base/clock';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
 import { backendId, workerId } from '@millrace/protocol';
-import { Pace, silentLog, systemClock } from '@millrace/server';
 import { makeRandom, makeRollout, makeTempFolder, moveUpTo } from '@millrace/testkit';
 import type { BackendLease } from '../../packages/server/src/inference/pool/lease.ts';
 import { BackendPool } from '../../packages/server/src/inference/pool/pool.ts';
-import { chooseBackend } from '../../packages/server/src/inference/pool/routing.ts';
-import { openSqliteStore } from '../../packages/server/src/store/sqlite/sqlite.ts';
-import type { Claim } from '../../packages/server/src/store/store.ts';
+import { chooseBackend } from '../../packages/store/src/backends/routing.ts';
+import { openSqliteStore } from '../../packages/store/src/sqlite/sqlite.ts';
+import type { Claim } from '../../packages/store/src/store.ts';
 import type { BenchReport, BenchRow } from '../report/report.ts';
 import { groupSize, groups, type Router, type SimBackend, type SimReport, type SimRollout, simulate } from './routing-simulation.ts';
 

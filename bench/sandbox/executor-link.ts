@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { RolloutError, shellRunReply } from '@millrace/protocol';
-import { ExecutorClient } from '../../packages/server/src/sandbox/executor/executor-client.ts';
+import { ExecutorClient } from '../../packages/sandbox/src/executor/executor-client.ts';
 
-const executor = fileURLToPath(new URL(`../../packages/executor/dist/executor-${process.arch}`, import.meta.url));
+const executor = fileURLToPath(new URL(`../../packages/sandbox/dist/executor-${process.arch}`, import.meta.url));
 const params = { timeout_ms: 60_000, cap_bytes: 1024 };
 
 /** Alternates between both, so that they see the same load. */

@@ -7,6 +7,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { silentLog } from '@millrace/base/log';
 import {
   holdLayers,
   LayerCache,
@@ -15,8 +16,7 @@ import {
   type Sandbox,
   type SandboxDriver,
   type SandboxSpec,
-  silentLog,
-} from '@millrace/server';
+} from '@millrace/sandbox';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { makeGitImage, makeSource } from './forks-source.ts';
 import { measureWarm } from './sandbox-density.ts';

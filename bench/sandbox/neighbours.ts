@@ -5,7 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { openBubblewrapDriver, type Sandbox, type SandboxDriver, silentLog } from '@millrace/server';
+import { silentLog } from '@millrace/base/log';
+import { openBubblewrapDriver, type Sandbox, type SandboxDriver } from '@millrace/sandbox';
 import { type BenchReport, percentile } from '../report/report.ts';
 import { sample } from './shell.ts';
 

@@ -4,6 +4,7 @@
 import { access, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { silentLog } from '@millrace/base/log';
 import {
   idleMiB,
   openApptainerDriver,
@@ -13,8 +14,7 @@ import {
   type Sandbox,
   type SandboxDriver,
   type SandboxSpec,
-  silentLog,
-} from '@millrace/server';
+} from '@millrace/sandbox';
 import { makeTinyImage, processesInSandboxesOf } from '@millrace/testkit';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { measureSandboxMemory, type SandboxMemory } from './sandbox-memory.ts';

@@ -6,7 +6,9 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { openBubblewrapDriver, type Sandbox, type SandboxDriver, silentLog, sleep } from '@millrace/server';
+import { sleep } from '@millrace/base/clock';
+import { silentLog } from '@millrace/base/log';
+import { openBubblewrapDriver, type Sandbox, type SandboxDriver } from '@millrace/sandbox';
 import { type BenchReport, percentile } from '../report/report.ts';
 import { sampleIdleEcho } from './idle-echo.ts';
 

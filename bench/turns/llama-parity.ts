@@ -1,7 +1,7 @@
 // Compares our token ids with those of llama.cpp's tokenizer, an independent implementation in C++: the same texts, sent to a real
 // llama-server with Qwen3's vocabulary.
 
-import { openTokenizer } from '@millrace/server';
+import { openTokenizer } from '@millrace/model';
 import { findLlamaServer, openLlamaServer, qwen3Folder } from '@millrace/testkit';
 import { z } from 'zod';
 

@@ -3,8 +3,8 @@
 
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { appendNext, Ledger, type LocalConversation, openConversation, renderResults, runSteps } from '@millrace/model';
 import { backendId, limits, type Message, type ToolSpec, trainableShare } from '@millrace/protocol';
-import { appendNext, Ledger, type LocalConversation, openConversation, renderResults, runSteps } from '@millrace/server';
 import { makeRandom, makeTempFolder, qwen3Folder } from '@millrace/testkit';
 import type { BenchReport, BenchRow } from '../report/report.ts';
 

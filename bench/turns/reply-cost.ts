@@ -2,8 +2,10 @@
 // 64 tokens, and no stream at all. And for how long the largest replies block it.
 
 import { Worker } from 'node:worker_threads';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { type BackendRecord, openVllmBackend } from '@millrace/engines';
 import { backendId, type Dialect, sampling } from '@millrace/protocol';
-import { type BackendRecord, openVllmBackend, Pace, silentLog } from '@millrace/server';
 import { findRecording, measureLoopBlock } from '@millrace/testkit';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import type { Replies } from './reply-server.ts';

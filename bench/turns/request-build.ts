@@ -1,12 +1,12 @@
 // The cost of adding a turn's tokens to the context and building the next request's body: appending to ids that are kept in
 // serialized form, compared with writing the whole context as JSON again. No network and no model.
 
+import { Ledger } from '@millrace/model';
 import { sampling } from '@millrace/protocol';
-import { Ledger } from '@millrace/server';
 import { makeRandom } from '@millrace/testkit';
-import type { GenerateRequest } from '../../packages/server/src/inference/backends/backend.ts';
-import { generateRoute } from '../../packages/server/src/inference/backends/vllm-wire.ts';
-import { toBody } from '../../packages/server/src/inference/backends/wire.ts';
+import type { GenerateRequest } from '../../packages/engines/src/backend.ts';
+import { generateRoute } from '../../packages/engines/src/vllm-wire.ts';
+import { toBody } from '../../packages/engines/src/wire.ts';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 
 const sizes = [1_000, 16_000, 64_000];

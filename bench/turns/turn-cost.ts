@@ -7,20 +7,12 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { type Backend, type BackendRecord, openVllmBackend } from '@millrace/engines';
+import { Ledger, type LocalConversation, openConversation } from '@millrace/model';
 import { backendId, type Message, sampling } from '@millrace/protocol';
-import {
-  type Backend,
-  BackendPool,
-  type BackendRecord,
-  Ledger,
-  type LocalConversation,
-  openConversation,
-  openVllmBackend,
-  Pace,
-  PolicyGate,
-  Sampler,
-  silentLog,
-} from '@millrace/server';
+import { BackendPool, PolicyGate, Sampler } from '@millrace/server';
 import { makeRandom, qwen3Folder } from '@millrace/testkit';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 

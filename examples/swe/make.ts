@@ -7,7 +7,7 @@ import { cp, mkdir, mkdtemp, readdir, rename, rm, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { logParserOf } from '@millrace/server';
+import { logParserOf } from '@millrace/scenarios';
 import { type Bug, bugs } from './bugs.ts';
 import { makeBaseImage, makeTaskImage, pythonFolder } from './image.ts';
 

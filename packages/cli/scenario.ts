@@ -1,1 +1,1 @@
-../server/src/scenario/public.ts
+../scenarios/src/public.ts

@@ -66,14 +66,14 @@ describe('the launcher', { skip }, () => {
       await writeFile(join(install.path, path), '');
     };
     await write('scripts/build-executor.ts');
-    await write('packages/executor/native/main.c');
+    await write('packages/sandbox/native/main.c');
     assert.equal((await install.run('serve')).stdout, 'runs main.ts\n');
     const readBuilds = async () => (await readFile(join(install.path, 'builds'), 'utf8')).trim().split('\n').length;
     assert.equal(await readBuilds(), 1);
-    await write('packages/executor/dist/ipython_host.py');
+    await write('packages/sandbox/dist/ipython_host.py');
     await install.run('serve');
     assert.equal(await readBuilds(), 1, 'it is as new as its sources');
-    await utimes(join(install.path, 'packages/executor/dist/ipython_host.py'), 1, 1);
+    await utimes(join(install.path, 'packages/sandbox/dist/ipython_host.py'), 1, 1);
     await install.run('serve');
     assert.equal(await readBuilds(), 2, 'it is older than its sources');
   });

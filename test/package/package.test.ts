@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { cp, readFile, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { probeBubblewrap } from '@millrace/server';
+import { probeBubblewrap } from '@millrace/sandbox';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { buildPackages } from '../../scripts/build.ts';
 import { findMissingPython, installWheel } from './python.ts';

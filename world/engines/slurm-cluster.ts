@@ -10,7 +10,8 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { chooseFreePort, findOnPath } from '@millrace/server';
+import { findOnPath } from '@millrace/base/find-on-path';
+import { chooseFreePort } from '@millrace/server';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit';
 
 const userId = 65534;

@@ -8,7 +8,7 @@ import { createConnection } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { machineView } from '@millrace/protocol';
-import { probeApptainer } from '@millrace/server';
+import { probeApptainer } from '@millrace/sandbox';
 import { makeTinyImage, qwen3Folder } from '@millrace/testkit';
 import { z } from 'zod';
 import { type CommandResult, findSlurmSkip, type SlurmCluster } from './slurm-cluster.ts';

@@ -3,10 +3,10 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { openConversation } from '@millrace/model';
 import { messageOf } from '@millrace/protocol';
-import { openConversation } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
-import type { ModelProfile } from '../../packages/server/src/trajectory/model-profile.ts';
+import type { ModelProfile } from '../../packages/model/src/model-profile.ts';
 import { modelsFolder } from './collection.ts';
 import { writeStandIn } from './stand-in/stand-in.ts';
 

@@ -2,10 +2,10 @@
 
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { parseExactJson } from '../../packages/server/src/trajectory/jinja/exact-json.ts';
-import { JinjaTemplate } from '../../packages/server/src/trajectory/jinja/jinja.ts';
-import { formatTime } from '../../packages/server/src/trajectory/jinja/strftime.ts';
-import { Callable } from '../../packages/server/src/trajectory/jinja/values/values.ts';
+import { parseExactJson } from '../../packages/model/src/jinja/exact-json.ts';
+import { JinjaTemplate } from '../../packages/model/src/jinja/jinja.ts';
+import { formatTime } from '../../packages/model/src/jinja/strftime.ts';
+import { Callable } from '../../packages/model/src/jinja/values/values.ts';
 import { modelsFolder } from './collection.ts';
 
 export interface TemplateEngine {

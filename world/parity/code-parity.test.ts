@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { isSameJson, isSameOutput } from '@millrace/server';
+import { isSameJson, isSameOutput } from '@millrace/scenarios';
 import { z } from 'zod';
 import { askPython, openPython } from '../engines/python-packages.ts';
 import { makeCallCases, makeOutputCases } from './output-cases.ts';

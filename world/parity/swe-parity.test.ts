@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { findFault, judgeTests, logParserOf, toLogParserName } from '@millrace/server';
+import { findFault, judgeTests, logParserOf, toLogParserName } from '@millrace/scenarios';
 import { z } from 'zod';
 import { askPython, openPython } from '../engines/python-packages.ts';
 import { makeGradeCases, makeLogCases, makeRunCases } from './swe-cases.ts';

@@ -12,6 +12,6 @@ const files = {
 for (const [what, { file, least }] of Object.entries(files)) {
   test(`every test of ${what} passes for an ordinary user too`, async (context) => {
     if (skipAsUser) return context.diagnostic(skipAsUser);
-    await runAsUser(resolve('packages/server/test/sandbox', file), { least });
+    await runAsUser(resolve('packages/sandbox/test', file), { least });
   });
 }

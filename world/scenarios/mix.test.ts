@@ -18,7 +18,7 @@ import {
   skipAsUser,
   TestService,
 } from '@millrace/testkit';
-import { goldPatch, makeTask } from '../../packages/server/test/scenario/swe/bed.ts';
+import { goldPatch, makeTask } from '../../packages/scenarios/test/swe/bed.ts';
 import { makeGitImage } from './python-image.ts';
 
 const examples = join(import.meta.dirname, '../../examples');

@@ -4,9 +4,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { openApptainerDriver, type SandboxDriver, silentLog } from '@millrace/server';
+import { silentLog } from '@millrace/base/log';
+import { openApptainerDriver, type SandboxDriver } from '@millrace/sandbox';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit';
-import { repair, SweBed } from '../../packages/server/test/scenario/swe/bed.ts';
+import { repair, SweBed } from '../../packages/scenarios/test/swe/bed.ts';
 import { makeGitImage } from './python-image.ts';
 
 const requirement = 'pytest==8.4.2';

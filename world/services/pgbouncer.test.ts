@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeTempFolder, PostgresServer, skipPostgres } from '@millrace/testkit';
-import { systemClock } from '../../packages/server/src/base/clock.ts';
-import { findOnPath } from '../../packages/server/src/base/find-on-path.ts';
-import { silentLog } from '../../packages/server/src/base/log.ts';
-import { openPostgresStore } from '../../packages/server/src/store/postgres/postgres.ts';
-import { openPostgresBed } from '../../packages/server/test/store/postgres/bed.ts';
+import { systemClock } from '../../packages/base/src/clock.ts';
+import { findOnPath } from '../../packages/base/src/find-on-path.ts';
+import { silentLog } from '../../packages/base/src/log.ts';
+import { openPostgresStore } from '../../packages/store/src/postgres/postgres.ts';
+import { openPostgresBed } from '../../packages/store/test/postgres/bed.ts';
 
 const pgbouncer = findOnPath(['pgbouncer'], `${process.env.PATH}:/usr/sbin`);
 

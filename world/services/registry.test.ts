@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ImageCache, probeApptainer } from '@millrace/server';
+import { ImageCache, probeApptainer } from '@millrace/sandbox';
 import { findRegistry, makeTempFolder, makeTinyImage, openRegistry } from '@millrace/testkit';
 
 const probe = await probeApptainer();

@@ -1,7 +1,9 @@
 // What the tests send through our adapters: one short real prompt, and the engine as a backend record.
 
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { type Backend, type GenerateRequest, openBackend } from '@millrace/engines';
 import { backendId, type Dialect, sampling } from '@millrace/protocol';
-import { type Backend, type GenerateRequest, openBackend, Pace, silentLog } from '@millrace/server';
 import { z } from 'zod';
 import type { Engine } from '../engines/engine-process.ts';
 import { modelName } from '../engines/world-cache.ts';

@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { Backend } from '@millrace/engines';
+import { Ledger } from '@millrace/model';
 import { type Dialect, RolloutError, sampling } from '@millrace/protocol';
-import { type Backend, Ledger } from '@millrace/server';
 import { type ContractBed, defineBackendContract } from '@millrace/testkit';
 import type { Engine } from '../engines/engine-process.ts';
 import { countRunning, endOfTurnId, greedy, makeRequest, openEngineBackend, promptIds, toPrompt } from './ask.ts';

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { Backend, Generation } from '@millrace/engines';
 import { type Dialect, RolloutError, type SamplingInput, sampling } from '@millrace/protocol';
-import type { Backend, Generation } from '@millrace/server';
 import type { Engine } from '../engines/engine-process.ts';
 import { skipWithoutLlama } from '../engines/llama.ts';
 import { openSharedLlama, openSharedVllm } from '../engines/shared-engines.ts';

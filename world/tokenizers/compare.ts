@@ -5,9 +5,9 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { openTokenizer } from '@millrace/server';
+import { openTokenizer } from '@millrace/model';
 import { z } from 'zod';
-import { type LongestStep, makeHostileTexts, measureLongest } from '../../packages/server/test/trajectory/tokenizer/hostile-texts.ts';
+import { type LongestStep, makeHostileTexts, measureLongest } from '../../packages/model/test/tokenizer/hostile-texts.ts';
 import { openCollection, type PublishedTokenizer, referencePython } from './collection.ts';
 import { makeDocuments, makeTexts } from './texts.ts';
 import { openNewCharacters } from './unicode-tables.ts';

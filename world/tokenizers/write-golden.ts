@@ -4,10 +4,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { tinyTexts, tinyTokenizers } from '../../packages/server/test/trajectory/tokenizer/tiny-tokenizers.ts';
+import { tinyTexts, tinyTokenizers } from '../../packages/model/test/tokenizer/tiny-tokenizers.ts';
 import { referencePython } from './collection.ts';
 
-export const goldenPath = join(import.meta.dirname, '../../packages/server/test/trajectory/tokenizer/rust-ids.json');
+export const goldenPath = join(import.meta.dirname, '../../packages/model/test/tokenizer/rust-ids.json');
 
 export function renderGolden(): string {
   const folder = mkdtempSync(join(tmpdir(), 'tiny-tokenizers-'));

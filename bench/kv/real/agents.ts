@@ -3,7 +3,9 @@
 
 import { appendFileSync } from 'node:fs';
 import { defineScenario, z } from 'millrace/scenario';
-import { makeRandom } from '../../../packages/testkit/src/models/random.ts'; // by its path: a node has the clone, and no packages
+import { makeRandom } from '../../../packages/testkit/src/models/random.ts';
+
+// by its path: a node has the clone, and no packages
 
 /** Words of one token each in most vocabularies. */
 const words =

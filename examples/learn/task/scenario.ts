@@ -2,7 +2,7 @@
 // it found. It is judged by its answer and by where it looked, without a second sandbox.
 
 import { RolloutError } from '@millrace/protocol';
-import type { Scenario } from '@millrace/server';
+import type { Scenario } from '@millrace/scenarios';
 import { z } from 'zod';
 import { question } from '../model/vocabulary.ts';
 import { followNotes, scoreVisit } from './tasks.ts';

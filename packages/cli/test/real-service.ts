@@ -1,8 +1,9 @@
 // The real server without workers, for commands that only talk to it: nothing runs, everything is accepted and kept.
 
 import { join } from 'node:path';
+import { silentLog } from '@millrace/base/log';
 import { type Client, openClient } from '@millrace/client';
-import { openServer, readConfig, silentLog } from '@millrace/server';
+import { openServer, readConfig } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 import { millrace, openIo } from './fake-io.ts';
 

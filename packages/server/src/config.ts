@@ -4,21 +4,18 @@
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { modelConfig } from '@millrace/model';
 import { describeIssues, messageOf, type SchemaIssue } from '@millrace/protocol';
+import { sandboxConfig } from '@millrace/sandbox';
+import { gymConfig, judgeConfig, outsideConfig } from '@millrace/scenarios';
+import { retentionConfig, storeConfig } from '@millrace/store';
 import { z } from 'zod';
-import { outsideConfig } from './agent/outside/outside-config.ts';
+import { samplingConfig } from './batches/sampling-config.ts';
 import { machineConfig } from './cluster/machine-config.ts';
 import { slurmConfig } from './cluster/slurm-config.ts';
 import { httpConfig } from './http/request/http-config.ts';
 import { inferenceConfig } from './inference/inference-config.ts';
 import { pipelineConfig } from './pipeline/attempt/pipeline-config.ts';
-import { samplingConfig } from './sampling/sampling-config.ts';
-import { sandboxConfig } from './sandbox/config.ts';
-import { gymConfig } from './scenario/gym/gym-config.ts';
-import { judgeConfig } from './scenario/stem/judge-config.ts';
-import { retentionConfig } from './store/retention-ages.ts';
-import { storeConfig } from './store/store-config.ts';
-import { modelConfig } from './trajectory/model-config.ts';
 
 export const serviceConfig = z.strictObject({
   data: z.string().min(1).default('.millrace').describe('Folder of the store, on a disk of this machine; not on a network file system.'),

@@ -1,12 +1,11 @@
 // What the server does on a timer: takes rollouts back from dead workers, removes old rows, and reports when the store is full. Of several
 // servers, only the one that leads changes something.
 
+import { sleep } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
 import { messageOf } from '@millrace/protocol';
-import { sleep } from './base/clock.ts';
-import type { Log } from './base/log.ts';
+import { type RetentionAges, type Store, toRetentionAges } from '@millrace/store';
 import type { ServiceConfig } from './config.ts';
-import { type RetentionAges, toRetentionAges } from './store/retention-ages.ts';
-import type { Store } from './store/store.ts';
 
 export interface Housekeeping {
   readonly config: Pick<ServiceConfig, 'retention' | 'pipeline'>;

@@ -1,7 +1,7 @@
 // Every warning and error that the service logs: what it means, and what to do about it. The hint is part of each JSON line, and
 // docs/operations.md has the table. A test holds it to the source.
 
-import type { Log } from './base/log.ts';
+import type { Log } from '@millrace/base/log';
 
 export interface LogEvent {
   readonly means: string;

@@ -1,8 +1,7 @@
 // What `millrace model check` reports: the profile of a model, how it was proven, and what its template does not support.
 
+import { type ModelConfig, type ModelProfile, modelConfig, type ProfileCheck } from '@millrace/model';
 import { openModel } from './open-model.ts';
-import { type ModelConfig, modelConfig } from './trajectory/model-config.ts';
-import type { ModelProfile, ProfileCheck } from './trajectory/model-profile.ts';
 
 export interface ModelReport {
   readonly model: string;

@@ -1,8 +1,6 @@
 // Opens the model of a configuration: its tokenizer and chat template, from a folder or from a backend.
 
-import { type Conversation, openConversation } from './trajectory/conversation.ts';
-import type { ModelConfig } from './trajectory/model-config.ts';
-import { openRemoteConversation } from './trajectory/remote-conversation.ts';
+import { type Conversation, type ModelConfig, openConversation, openRemoteConversation } from '@millrace/model';
 
 export function isAddress(tokenizer: string): boolean {
   return /^https?:\/\//.test(tokenizer);

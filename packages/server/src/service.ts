@@ -3,14 +3,40 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { basename, resolve } from 'node:path';
+import { systemClock } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import { openLoopLag } from '@millrace/base/loop-lag';
+import { readMachine } from '@millrace/base/machine';
+import { Pace } from '@millrace/base/pace';
+import type { Conversation } from '@millrace/model';
 import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
-import { OutsideTools } from './agent/outside/outside-tools.ts';
-import { readPrompts } from './agent/prompts.ts';
-import { systemClock } from './base/clock.ts';
-import type { Log } from './base/log.ts';
-import { openLoopLag } from './base/loop-lag.ts';
-import { readMachine } from './base/machine.ts';
-import { Pace } from './base/pace.ts';
+import {
+  findMissingImage,
+  holdLayers,
+  ImageCache,
+  LayerCache,
+  openApptainerDriver,
+  openBubblewrapDriver,
+  openWarmPool,
+  type SandboxDriver,
+  toSandboxMeans,
+} from '@millrace/sandbox';
+import { type BuiltInOptions, loadScenarios, OutsideTools, readPrompts, type Scenarios } from '@millrace/scenarios';
+import {
+  EventTail,
+  type HintScope,
+  isPostgresAddress,
+  Leadership,
+  openBlobs,
+  openStore,
+  type Store,
+  toDiskLimits,
+  toStoreAddress,
+} from '@millrace/store';
+import { BatchKeeper } from './batches/batch-keeper.ts';
+import { TaskFiles } from './batches/task-files.ts';
+import { WebhookSender } from './batches/webhook.ts';
+import { WebhookTargets } from './batches/webhook-target.ts';
 import type { ServiceConfig } from './config.ts';
 import { runHousekeeping } from './housekeeping.ts';
 import type { AppOptions } from './http/app.ts';
@@ -20,28 +46,6 @@ import { probeNewServer } from './inference/pool/server-probe.ts';
 import { sampleTokenizer } from './inference/pool/tokenizer-check.ts';
 import { isAddress, openModel } from './open-model.ts';
 import { Worker } from './pipeline/worker.ts';
-import { BatchKeeper } from './sampling/batch-keeper.ts';
-import { TaskFiles } from './sampling/task-files.ts';
-import { WebhookSender } from './sampling/webhook.ts';
-import { WebhookTargets } from './sampling/webhook-target.ts';
-import { openApptainerDriver } from './sandbox/apptainer/apptainer.ts';
-import { openBubblewrapDriver } from './sandbox/bubblewrap/bubblewrap.ts';
-import { toSandboxMeans } from './sandbox/grant.ts';
-import { ImageCache } from './sandbox/images/image-cache.ts';
-import { findMissingImage } from './sandbox/images/image-source.ts';
-import { LayerCache } from './sandbox/layers/layer-cache.ts';
-import { holdLayers } from './sandbox/layers/layer-holding.ts';
-import type { SandboxDriver } from './sandbox/sandbox.ts';
-import { openWarmPool } from './sandbox/warm/warm-pool.ts';
-import { type BuiltInOptions, loadScenarios, type Scenarios } from './scenario/load/load.ts';
-import { openBlobs } from './store/blobs/open-blobs.ts';
-import { EventTail } from './store/event-tail.ts';
-import { type HintScope, openStore } from './store/open/open-store.ts';
-import { Leadership } from './store/servers/leadership.ts';
-import type { Store } from './store/store.ts';
-import { isPostgresAddress, toStoreAddress } from './store/store-address.ts';
-import { toDiskLimits } from './store/store-config.ts';
-import type { Conversation } from './trajectory/conversation.ts';
 import type { OpenedModel } from './worker-channel.ts';
 import { toWorkerSettings } from './worker-settings.ts';
 

@@ -5,25 +5,20 @@ import { constants } from 'node:fs';
 import { access, mkdtemp, readFile, rm, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
+import { systemClock } from '@millrace/base/clock';
+import { networkFileSystemOf } from '@millrace/base/network-file-system';
+import { Pace } from '@millrace/base/pace';
+import type { NewBackend } from '@millrace/engines';
 import { type BackendView, joinRequest, messageOf, RolloutError } from '@millrace/protocol';
-import { OutsideTools } from './agent/outside/outside-tools.ts';
-import { readPrompts } from './agent/prompts.ts';
-import { systemClock } from './base/clock.ts';
-import { networkFileSystemOf } from './base/network-file-system.ts';
-import { Pace } from './base/pace.ts';
+import { findExecutor, measureSocketPath, probeApptainer, probeBubblewrap } from '@millrace/sandbox';
+import { loadScenarios, OutsideTools, readPrompts } from '@millrace/scenarios';
 import type { ServiceConfig } from './config.ts';
 import { toBackendView } from './http/context/backend-view.ts';
 import { checkListen, hasKeys } from './http/request/auth.ts';
 import { probeAs, toNewBackend } from './http/routes/backend-routes.ts';
-import type { NewBackend } from './inference/backends/backend.ts';
 import { probeNewServer } from './inference/pool/server-probe.ts';
 import { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
 import { isAddress, openModel } from './open-model.ts';
-import { probeApptainer } from './sandbox/apptainer/probe.ts';
-import { probeBubblewrap } from './sandbox/bubblewrap/probe.ts';
-import { findExecutor } from './sandbox/executor/executor-files.ts';
-import { measureSocketPath } from './sandbox/run-folder/run-folder.ts';
-import { loadScenarios } from './scenario/load/load.ts';
 
 /** `fail`: the service cannot start. `warn`: it can, but something will hurt. Every check that is not ok says how to fix it. */
 export type Check =

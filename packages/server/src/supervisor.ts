@@ -5,14 +5,14 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { sleep } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import { findParts } from '@millrace/base/parts';
 import { messageOf } from '@millrace/protocol';
-import { sleep } from './base/clock.ts';
-import type { Log } from './base/log.ts';
-import { findParts } from './base/parts.ts';
+import { sweepRunFolder } from '@millrace/sandbox';
+import type { Store } from '@millrace/store';
 import type { ServiceConfig } from './config.ts';
-import { sweepRunFolder } from './sandbox/run-folder/run-folder.ts';
 import { StartError } from './service.ts';
-import type { Store } from './store/store.ts';
 import type { LogFormat } from './text-log.ts';
 import { cannotStartCode, type OpenedModel, toPulseMs, type WorkerOrder, workerReport } from './worker-channel.ts';
 

@@ -1,7 +1,7 @@
 // The log for people at a terminal: a line for each warning and error, with what JSON lines would say, and no line for what goes well.
 
-import { backgroundClock, systemClock } from './base/clock.ts';
-import { type Fields, type Log, openLog, silentLog, withOutages } from './base/log.ts';
+import { backgroundClock, systemClock } from '@millrace/base/clock';
+import { type Fields, type Log, openLog, silentLog, withOutages } from '@millrace/base/log';
 import { outageOf, withHints } from './log-events.ts';
 
 /** `none` is for programs that bring their own workers and read their events. */

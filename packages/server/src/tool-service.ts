@@ -1,10 +1,10 @@
 // A tool server from a configuration: the sandboxes of this machine for agents that run elsewhere. It needs no store, no worker and no model.
 
-import { systemClock } from './base/clock.ts';
-import type { Log } from './base/log.ts';
+import { systemClock } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import { openWarmPool } from '@millrace/sandbox';
 import type { ServiceConfig } from './config.ts';
 import { checkListen } from './http/request/auth.ts';
-import { openWarmPool } from './sandbox/warm/warm-pool.ts';
 import { openDriver } from './service.ts';
 import { openToolApp } from './tool-server/tool-app.ts';
 import { ToolSandboxes } from './tool-server/tool-sandboxes.ts';

@@ -3,8 +3,8 @@
 // trace on the terminal.
 
 import { once } from 'node:events';
+import { backgroundClock } from '@millrace/base/clock';
 import { messageOf } from '@millrace/protocol';
-import { backgroundClock } from './base/clock.ts';
 import { openWorker, type RunningWorker, StartError } from './service.ts';
 import { openProcessLog } from './text-log.ts';
 import { cannotStartCode, toPulseMs, type WorkerMessage, workerOrder } from './worker-channel.ts';

@@ -1,11 +1,11 @@
 // The settings that a worker on another machine takes over from the service. They hold the address of the store, and no key of the API.
 
 import { resolve } from 'node:path';
+import { readMachine } from '@millrace/base/machine';
 import type { WorkerSettings } from '@millrace/protocol';
-import { readMachine } from './base/machine.ts';
+import { isPostgresAddress, toStoreAddress } from '@millrace/store';
 import type { ServiceConfig } from './config.ts';
 import { isAddress } from './open-model.ts';
-import { isPostgresAddress, toStoreAddress } from './store/store-address.ts';
 
 /** Paths are made absolute: the folders of a cluster are the same on all machines, the current folder is not. */
 export function toWorkerSettings(config: ServiceConfig): WorkerSettings {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { silentLog } from '../src/base/log.ts';
+import { silentLog } from '@millrace/base/log';
 import { logEvents, renderLogEvents, withHints } from '../src/log-events.ts';
 
 const root = join(import.meta.dirname, '../../..');

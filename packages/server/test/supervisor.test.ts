@@ -5,11 +5,11 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import type { Fields, Log } from '@millrace/base/log';
+import type { Store } from '@millrace/store';
 import { makeTempFolder, waitUntilNoneRuns } from '@millrace/testkit/plain';
-import type { Fields, Log } from '../src/base/log.ts';
 import { serviceConfig } from '../src/config.ts';
 import { StartError } from '../src/service.ts';
-import type { Store } from '../src/store/store.ts';
 import { Supervisor } from '../src/supervisor.ts';
 
 interface Bed {

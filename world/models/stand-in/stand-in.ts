@@ -4,8 +4,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { JinjaTemplate } from '../../../packages/server/src/trajectory/jinja/jinja.ts';
-import { tinyTokenizers } from '../../../packages/server/test/trajectory/tokenizer/tiny-tokenizers.ts';
+import { JinjaTemplate } from '../../../packages/model/src/jinja/jinja.ts';
+import { tinyTokenizers } from '../../../packages/model/test/tokenizer/tiny-tokenizers.ts';
 
 const tokenSpelling =
   /<\|[^|<>\n]{1,40}\|?>|<[^|<>\n]{1,40}\|>|<｜[^｜\n]{1,40}｜>|\[\/?[A-Z_]{3,}\]|<\/?(?:seed:)?[a-z]+_?(?:of_)?[a-z_]*>|\[e~\[|\]~b\]|\]~!b\[|<SPECIAL_\d+>|<sep>/g;

@@ -1,16 +1,16 @@
 // Conversations turn by turn, as the service holds them, against the whole conversation that the template writes at once. Run it to print
 // what differs: node world/models/turns/turn-by-turn.ts [NAME OF A TEMPLATE]
 
+import { type LocalConversation, openConversation, runSteps } from '@millrace/model';
 import type { Message } from '@millrace/protocol';
 import { messageOf } from '@millrace/protocol';
-import { type LocalConversation, openConversation, runSteps } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
-import { appendNext, renderResults } from '../../../packages/server/src/trajectory/branch.ts';
-import { Ledger } from '../../../packages/server/src/trajectory/ledger.ts';
-import { type ChatTemplate, openChatTemplate, openRenderer } from '../../../packages/server/src/trajectory/template/chat-template.ts';
-import { openReasoning } from '../../../packages/server/src/trajectory/template/template-reasoning.ts';
-import { toCallId } from '../../../packages/server/src/trajectory/tool-calls/tool-calls.ts';
-import { makeSampled } from '../../../packages/server/test/trajectory/random-text.ts';
+import { appendNext, renderResults } from '../../../packages/model/src/ledger/branch.ts';
+import { Ledger } from '../../../packages/model/src/ledger/ledger.ts';
+import { type ChatTemplate, openChatTemplate, openRenderer } from '../../../packages/model/src/template/chat-template.ts';
+import { openReasoning } from '../../../packages/model/src/template/template-reasoning.ts';
+import { toCallId } from '../../../packages/model/src/tool-calls/tool-calls.ts';
+import { makeSampled } from '../../../packages/model/test/random-text.ts';
 import { readTemplates } from '../collection.ts';
 import { eosTokens, guessTokens, toTokenizerConfig, writeStandIn } from '../stand-in/stand-in.ts';
 import { type ConversationScript, makeScripts, type ScriptTurn, type WriteId } from './scripts.ts';

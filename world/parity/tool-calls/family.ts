@@ -1,6 +1,6 @@
 // A family of models as both sides know it: the names of vLLM's parsers, our format, and how the family writes calls.
 
-import type { ToolFormat } from '../../../packages/server/src/trajectory/tool-calls/tool-calls.ts';
+import type { ToolFormat } from '../../../packages/model/src/tool-calls/tool-calls.ts';
 
 export interface WrittenCall {
   readonly name: string;

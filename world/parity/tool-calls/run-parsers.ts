@@ -2,7 +2,7 @@
 
 import { join } from 'node:path';
 import { z } from 'zod';
-import { findToolParser } from '../../../packages/server/src/trajectory/tool-calls/tool-parsers.ts';
+import { findToolParser } from '../../../packages/model/src/tool-calls/tool-parsers.ts';
 import { askPython } from '../../engines/python-packages.ts';
 import { modelFolder, vllmPython } from '../../engines/world-cache.ts';
 import { families, makeParserCases, type ParserCase, tools } from './cases.ts';

@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after } from 'node:test';
-import { openToolServer, readConfig, silentLog } from '@millrace/server';
+import { silentLog } from '@millrace/base/log';
+import { openToolServer, readConfig } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import { makeGitImage } from '../../scenarios/python-image.ts';

@@ -1,7 +1,7 @@
 // Attacks one task: honest failures first, which say what a failure is worth, then each hacker. A hacker gets through if it is worth more,
 // if it ends without a reward, or if it keeps the worker from its other rollouts.
 
-import { highestRewardOf, parseTask } from '@millrace/server';
+import { highestRewardOf, parseTask } from '@millrace/scenarios';
 import type { Hacker, HackerTarget, Play } from './hackers/hacker.ts';
 import { makeWrong } from './hackers/wrong.ts';
 import { type PlayDeps, type PlayedTask, type PlayResult, playAgent } from './play.ts';

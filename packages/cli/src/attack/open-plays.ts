@@ -2,23 +2,13 @@
 // use, since no model is sampled.
 
 import { join } from 'node:path';
-import {
-  BackendPool,
-  ControlResults,
-  findCgroups,
-  holdLayers,
-  loadScenarios,
-  OutsideTools,
-  openConversation,
-  openDriver,
-  openLayers,
-  Pace,
-  PolicyGate,
-  readPrompts,
-  type ServiceConfig,
-  silentLog,
-  systemClock,
-} from '@millrace/server';
+import { systemClock } from '@millrace/base/clock';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { openConversation } from '@millrace/model';
+import { findCgroups, holdLayers } from '@millrace/sandbox';
+import { loadScenarios, OutsideTools, readPrompts } from '@millrace/scenarios';
+import { BackendPool, ControlResults, openDriver, openLayers, PolicyGate, type ServiceConfig } from '@millrace/server';
 import { writeTinyModel } from '../author/local/tiny-model.ts';
 import type { PlayDeps } from './play.ts';
 

@@ -2,18 +2,9 @@
 // the pipeline would record is what it returns.
 
 import { type Failure, type Limits, rolloutId, submission, workerId } from '@millrace/protocol';
-import {
-  type AgentEnd,
-  AttemptRecord,
-  collectAttempt,
-  evaluateAttempt,
-  initAttempt,
-  lowestRewardOf,
-  type Prepared,
-  parseTask,
-  type Sandbox,
-  type StageDeps,
-} from '@millrace/server';
+import type { Sandbox } from '@millrace/sandbox';
+import { type AgentEnd, lowestRewardOf, parseTask } from '@millrace/scenarios';
+import { AttemptRecord, collectAttempt, evaluateAttempt, initAttempt, type Prepared, type StageDeps } from '@millrace/server';
 import type { HackerTarget, Play } from './hackers/hacker.ts';
 import { LoopWatch } from './loop-watch.ts';
 import { SandboxTimes } from './sandbox-times.ts';

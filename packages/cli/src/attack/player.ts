@@ -3,7 +3,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { findParts, type ServiceConfig } from '@millrace/server';
+import { findParts } from '@millrace/base/parts';
+import type { ServiceConfig } from '@millrace/server';
 import { type AttackOrder, type PlayerOrder, type PlayerReport, playerReport } from './wire.ts';
 
 export interface PlayerOptions {

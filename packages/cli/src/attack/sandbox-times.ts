@@ -1,6 +1,6 @@
 // Measures for how long a verifier waits for its sandboxes: while one opens, or works for it. The rest is the verifier's own time.
 
-import type { Sandbox, SandboxDriver } from '@millrace/server';
+import type { Sandbox, SandboxDriver } from '@millrace/sandbox';
 
 export class SandboxTimes {
   #busy = 0;

@@ -3,21 +3,10 @@
 
 import { readFile } from 'node:fs/promises';
 import { availableParallelism, freemem, totalmem } from 'node:os';
+import { findOnPath } from '@millrace/base/find-on-path';
 import { messageOf } from '@millrace/protocol';
-import {
-  type CgroupBase,
-  type Check,
-  checkModel,
-  controllers,
-  findApptainer,
-  findCgroups,
-  findOnPath,
-  lookAtBackend,
-  type ModelCheck,
-  probeApptainer,
-  runStartChecks,
-  type TokenizerSample,
-} from '@millrace/server';
+import { type CgroupBase, controllers, findApptainer, findCgroups, probeApptainer } from '@millrace/sandbox';
+import { type Check, checkModel, lookAtBackend, type ModelCheck, runStartChecks, type TokenizerSample } from '@millrace/server';
 import { toBackendFacts } from '../service/backend-facts.ts';
 import { toBytes, toCount } from '../terminal/text.ts';
 import type { ServeSettings } from './config-options.ts';

@@ -1,6 +1,8 @@
 // The end of `millrace serve`: waits until the workers have finished or handed back what they held, and counts down what is left.
 
-import type { Log, LogFormat, Store, Supervisor } from '@millrace/server';
+import type { Log } from '@millrace/base/log';
+import type { LogFormat, Supervisor } from '@millrace/server';
+import type { Store } from '@millrace/store';
 import type { Io } from '../command/command.ts';
 import { renderDraining, renderStopped } from './serve-text.ts';
 

@@ -1,6 +1,6 @@
 // `millrace image`: lists the image cache of this machine, and makes or removes images before tasks need them.
 
-import { type CachedImage, ImageCache } from '@millrace/server';
+import { type CachedImage, ImageCache } from '@millrace/sandbox';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { padEnd, toBytes } from '../terminal/text.ts';
 import { configOptions, toConfig } from './config-options.ts';

@@ -1,18 +1,12 @@
 // Workers on a machine that joins a running service: they take its settings and the address of its store from it, and this machine's own
 // configuration on top.
 
+import type { Log } from '@millrace/base/log';
+import { readMachine } from '@millrace/base/machine';
 import { openClient } from '@millrace/client';
 import { definedOf } from '@millrace/protocol';
-import {
-  findCgroups,
-  type Log,
-  openServiceStore,
-  readConfig,
-  readMachine,
-  type ServiceConfig,
-  StartError,
-  Supervisor,
-} from '@millrace/server';
+import { findCgroups } from '@millrace/sandbox';
+import { openServiceStore, readConfig, type ServiceConfig, StartError, Supervisor } from '@millrace/server';
 
 export interface JoinOptions {
   readonly url: string;

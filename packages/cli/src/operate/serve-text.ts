@@ -1,7 +1,8 @@
 // What `millrace serve` says to people: why it does not start, what runs, and what to do next. Everything here is pure.
 
 import { resolve } from 'node:path';
-import { type Check, hidePassword, isPostgresAddress, type ServiceConfig } from '@millrace/server';
+import type { Check, ServiceConfig } from '@millrace/server';
+import { hidePassword, isPostgresAddress } from '@millrace/store';
 import { type Paint, padEnd, toCount } from '../terminal/text.ts';
 
 export function renderRefusal(failed: readonly Check[], paint: Paint): string {

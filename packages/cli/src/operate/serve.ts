@@ -3,16 +3,9 @@
 
 import { openClient } from '@millrace/client';
 import { definedOf, messageOf } from '@millrace/protocol';
-import {
-  findCgroups,
-  type LogFormat,
-  openProcessLog,
-  openServer,
-  runStartChecks,
-  StartError,
-  type Store,
-  Supervisor,
-} from '@millrace/server';
+import { findCgroups } from '@millrace/sandbox';
+import { type LogFormat, openProcessLog, openServer, runStartChecks, StartError, Supervisor } from '@millrace/server';
+import type { Store } from '@millrace/store';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { openPaint, wantsColor } from '../terminal/text.ts';
 import { onStopAsked, type ServeSettings, serveOptions, toServeSettings } from './config-options.ts';

@@ -13,7 +13,7 @@ import {
   restoreStore,
   type StoreStats,
   toStoreAddress,
-} from '@millrace/server';
+} from '@millrace/store';
 import { type Arguments, type Command, type CommandGroup, type Io, jsonOption, UsageError } from '../command/command.ts';
 import { renderTable, toTableOptions } from '../terminal/table.ts';
 import { toBytes, toCount } from '../terminal/text.ts';

@@ -1,6 +1,7 @@
 // `millrace tool-server`: lends the sandboxes of this machine to agents that run elsewhere, over VeRL-Tool's protocol.
 
-import { findCgroups, openProcessLog, openToolServer } from '@millrace/server';
+import { findCgroups } from '@millrace/sandbox';
+import { openProcessLog, openToolServer } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { configOptions, onStopAsked, toConfig } from './config-options.ts';
 

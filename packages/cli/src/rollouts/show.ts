@@ -3,6 +3,7 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { openClient } from '@millrace/client';
+import { openTokenizer } from '@millrace/model';
 import {
   definedOf,
   messageOf,
@@ -13,7 +14,6 @@ import {
   toTrajectoryView,
   trajectoryView,
 } from '@millrace/protocol';
-import { openTokenizer } from '@millrace/server';
 import { type Arguments, type Command, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
 import { chooseOnly, findRollout } from '../command/find-id.ts';
 import type { Io } from '../terminal/io.ts';

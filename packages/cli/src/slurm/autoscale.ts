@@ -1,8 +1,8 @@
 // `millrace slurm autoscale`: follows the waiting line of a deployment and scales its worker nodes, until Ctrl-C. It can be stopped and
 // started at any time: what it decides on is read at each look.
 
+import { sleep } from '@millrace/base/clock';
 import { messageOf } from '@millrace/protocol';
-import { sleep } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { AutoscalePolicy, type Look } from './autoscale-policy.ts';
 import type { Deployment } from './deployment/deployment.ts';

@@ -2,7 +2,8 @@
 // servers leave the pool, and the head stops the service and the database last. The store stays for the next `up`.
 
 import { rm } from 'node:fs/promises';
-import { sleep, writeWhole } from '@millrace/server';
+import { sleep } from '@millrace/base/clock';
+import { writeWhole } from '@millrace/base/write-whole';
 import type { Arguments, Command, Io } from '../command/command.ts';
 import type { Deployment } from './deployment/deployment.ts';
 import { cancelJobs, listJobs, releaseJobs, type SlurmJob } from './deployment/queue.ts';

@@ -2,7 +2,8 @@
 
 import { open, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type SlurmRole, sleep, slurmRoles } from '@millrace/server';
+import { sleep } from '@millrace/base/clock';
+import { type SlurmRole, slurmRoles } from '@millrace/server';
 import { type Command, type Io, UsageError } from '../command/command.ts';
 import type { Deployment } from './deployment/deployment.ts';
 import { deploymentOptions, toSlurmSettings } from './deployment/slurm-options.ts';

@@ -1,7 +1,7 @@
 // `millrace slurm roll`: brings a new version or configuration to a running deployment. The head is started again first, while the workers
 // hold what they have; then worker nodes are replaced, a few at a time. LLM servers go on.
 
-import { sleep } from '@millrace/server';
+import { sleep } from '@millrace/base/clock';
 import type { Arguments, Command, Io } from '../command/command.ts';
 import type { Deployment } from './deployment/deployment.ts';
 import { listJobs, releaseJobs, type SlurmJob, submitJob } from './deployment/queue.ts';

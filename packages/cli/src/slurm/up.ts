@@ -2,7 +2,9 @@
 
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { isAddress, type ServiceConfig, type SlurmRole, sleep, writeWhole } from '@millrace/server';
+import { sleep } from '@millrace/base/clock';
+import { writeWhole } from '@millrace/base/write-whole';
+import { isAddress, type ServiceConfig, type SlurmRole } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import type { Deployment, HeadRecord } from './deployment/deployment.ts';
 import { listJobs, type SlurmJob, submitJob } from './deployment/queue.ts';

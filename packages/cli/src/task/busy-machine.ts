@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { messageOf } from '@millrace/protocol';
-import type { SandboxDriver } from '@millrace/server';
+import type { SandboxDriver } from '@millrace/sandbox';
 
 export interface BusyMachine extends AsyncDisposable {
   /** How many programs wait for a core. */

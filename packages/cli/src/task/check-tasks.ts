@@ -3,7 +3,7 @@
 
 import { appendFile, readFile } from 'node:fs/promises';
 import { messageOf, tryJson } from '@millrace/protocol';
-import { safeParseTask } from '@millrace/server';
+import { safeParseTask } from '@millrace/scenarios';
 import { z } from 'zod';
 import type { PlayDeps } from '../attack/play.ts';
 import { type CandidateVerdict, type CheckCandidate, candidates, judgeOnce } from './judge-candidate.ts';

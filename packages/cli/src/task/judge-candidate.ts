@@ -2,17 +2,16 @@
 // where it can; everything else as a rollout is judged.
 
 import { describeIssues, messageOf, RolloutError } from '@millrace/protocol';
+import type { Sandbox, SandboxSpec } from '@millrace/sandbox';
 import {
   evaluateTimeoutOf,
   findDisturbance,
   highestRewardOf,
   OwnTime,
-  type Sandbox,
-  type SandboxSpec,
   type Scenario,
   safeParseTask,
   type TaskTrial,
-} from '@millrace/server';
+} from '@millrace/scenarios';
 import { makeWrong } from '../attack/hackers/wrong.ts';
 import { type PlayDeps, playAgent } from '../attack/play.ts';
 import type { TaskLine } from './task-file.ts';

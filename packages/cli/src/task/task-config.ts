@@ -1,7 +1,8 @@
 // What the commands that run tasks in sandboxes read: the configuration of the sandboxes, and the user's own scenarios.
 
 import { join, resolve } from 'node:path';
-import { probeApptainer, probeBubblewrap, readConfig, type ServiceConfig } from '@millrace/server';
+import { probeApptainer, probeBubblewrap } from '@millrace/sandbox';
+import { readConfig, type ServiceConfig } from '@millrace/server';
 import type { Arguments, Io, Option } from '../command/command.ts';
 import { configOptions } from '../operate/config-options.ts';
 

@@ -2,7 +2,7 @@
 
 import { writeFile } from 'node:fs/promises';
 import { describeIssues, messageOf } from '@millrace/protocol';
-import { loadScenarios, type SweRowKind, sweRowKindOf, sweRowKinds, toSweTask } from '@millrace/server';
+import { loadScenarios, type SweRowKind, sweRowKindOf, sweRowKinds, toSweTask } from '@millrace/scenarios';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { toCount } from '../terminal/text.ts';
 import { type DataRow, readRows } from './read-rows.ts';

@@ -1,7 +1,7 @@
 // `millrace task show`: one task of a file as its scenario reads it.
 
 import { describeIssues, didYouMean } from '@millrace/protocol';
-import { loadScenarios, safeParseTask } from '@millrace/server';
+import { loadScenarios, safeParseTask } from '@millrace/scenarios';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { clip } from '../terminal/text.ts';
 import { nameOf, readTaskFile } from './task-file.ts';

@@ -1,7 +1,7 @@
 // Harbor task folders as the JSON lines of a submission. Either every folder can be run, or each that cannot is named with its reason.
 
 import { messageOf } from '@millrace/protocol';
-import { readHarborSubmissions } from '@millrace/server';
+import { readHarborSubmissions } from '@millrace/scenarios';
 import { UsageError } from '../command/command.ts';
 import type { InputText } from './read-input.ts';
 

@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { systemClock } from '@millrace/base/clock';
 import { limits } from '@millrace/protocol';
-import { ControlResults, probeBubblewrap, readConfig, systemClock } from '@millrace/server';
+import { probeBubblewrap } from '@millrace/sandbox';
+import { ControlResults, readConfig } from '@millrace/server';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { type Attacked, attackTask, type Baseline, findBaseline } from '../../src/attack/attack-task.ts';
 import { hackers } from '../../src/attack/hackers/catalogue.ts';

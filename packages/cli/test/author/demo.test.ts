@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Segment, Trajectory } from '@millrace/protocol';
 import { rolloutId } from '@millrace/protocol';
-import { probeBubblewrap } from '@millrace/server';
+import { probeBubblewrap } from '@millrace/sandbox';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import { findWrongTokens } from '../../src/author/demo/token-check.ts';
 

@@ -5,7 +5,7 @@ import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { probeBubblewrap } from '@millrace/server';
+import { probeBubblewrap } from '@millrace/sandbox';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import { millrace, openIo } from '../fake-io.ts';
 

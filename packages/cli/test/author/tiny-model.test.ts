@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openConversation } from '@millrace/server';
+import { openConversation } from '@millrace/model';
 import { makeTempFolder, openFakeTokens } from '@millrace/testkit';
 import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
 

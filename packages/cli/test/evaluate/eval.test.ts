@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Client } from '@millrace/client';
 import { type EvaluationView, evaluationTask, evaluationView } from '@millrace/protocol';
-import { probeBubblewrap } from '@millrace/server';
+import { probeBubblewrap } from '@millrace/sandbox';
 import { makeTempFolder, openFakeBackend, openFakeTokens, type Policy, qwen3Folder, TestService } from '@millrace/testkit';
 import { z } from 'zod';
 import { millrace, openIo } from '../fake-io.ts';

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { probeApptainer } from '@millrace/server';
+import { probeApptainer } from '@millrace/sandbox';
 import { makeTempFolder, writeDockerArchive } from '@millrace/testkit/plain';
 import { millrace, openIo } from '../fake-io.ts';
 

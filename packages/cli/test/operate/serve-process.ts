@@ -5,9 +5,11 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { systemClock } from '@millrace/base/clock';
+import { silentLog } from '@millrace/base/log';
 import { openClient } from '@millrace/client';
 import { rolloutId } from '@millrace/protocol';
-import { openSqliteStore, type RolloutRecord, silentLog, systemClock } from '@millrace/server';
+import { openSqliteStore, type RolloutRecord } from '@millrace/store';
 import { makeTempFolder } from '@millrace/testkit';
 import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
 

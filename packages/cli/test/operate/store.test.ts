@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openSqliteStore, type Store, silentLog, storeFile, systemClock } from '@millrace/server';
+import { systemClock } from '@millrace/base/clock';
+import { silentLog } from '@millrace/base/log';
+import { openSqliteStore, type Store, storeFile } from '@millrace/store';
 import { makeRollout, makeTempFolder } from '@millrace/testkit';
 import { millrace, openIo } from '../fake-io.ts';
 

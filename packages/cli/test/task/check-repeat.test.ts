@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { probeBubblewrap } from '@millrace/server';
+import { probeBubblewrap } from '@millrace/sandbox';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import { millrace, openIo } from '../fake-io.ts';
 

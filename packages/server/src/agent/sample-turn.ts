@@ -1,9 +1,9 @@
 // One turn of the agent: sampled, appended to the ledger with its text and message, and read. What the scenario reads of it ends at the
 // stop string; the ledger keeps every token as it was sampled.
 
+import { chooseTurnTokens } from '@millrace/model';
 import { definedOf, type Message, RolloutError, type Sampling, type StoppedBy, type ToolCall } from '@millrace/protocol';
 import type { SampledTurn, TurnRequest } from '../inference/sampler.ts';
-import { chooseTurnTokens } from '../trajectory/budget.ts';
 import { findStopString } from './stop-string.ts';
 import type { AgentOptions } from './turn-loop.ts';
 

@@ -2,6 +2,10 @@
 // what it sampled, plus the new messages. The ledger joins them; nothing is rendered twice.
 
 import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '@millrace/base/clock';
+import { Expired } from '@millrace/base/deadline';
+import type { Pace } from '@millrace/base/pace';
+import { appendNext, type Conversation, chooseResultRoom, fitResults, renderNext, renderResults } from '@millrace/model';
 import {
   definedOf,
   type Limits,
@@ -12,18 +16,10 @@ import {
   type StopReason,
   type ToolCall,
 } from '@millrace/protocol';
-import type { Clock } from '../base/clock.ts';
-import { Expired } from '../base/deadline.ts';
-import type { Pace } from '../base/pace.ts';
+import type { Sandbox } from '@millrace/sandbox';
+import type { AgentEnd, Respond, Tool } from '@millrace/scenarios';
 import type { Sampler } from '../inference/sampler.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
-import { appendNext, renderNext, renderResults } from '../trajectory/branch.ts';
-import { chooseResultRoom, fitResults } from '../trajectory/budget.ts';
-import type { Conversation } from '../trajectory/conversation.ts';
-import type { AgentEnd } from './agent-end.ts';
-import type { Respond } from './respond.ts';
 import { sampleTurn, type TakenTurn, type TurnPlan } from './sample-turn.ts';
-import type { Tool } from './tool.ts';
 import { toTurnSampling } from './turn-sampling.ts';
 
 /** What the agent has done so far. The caller owns it, so that it survives any end of the loop. */

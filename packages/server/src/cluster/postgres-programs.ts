@@ -2,7 +2,7 @@
 
 import { access, constants, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { findOnPath } from '../base/find-on-path.ts';
+import { findOnPath } from '@millrace/base/find-on-path';
 
 export interface PostgresPrograms {
   readonly initdb: string;

@@ -2,14 +2,14 @@
 // store before the response is sent.
 
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import type { LoopLag } from '@millrace/base/loop-lag';
 import type { Event } from '@millrace/protocol';
+import type { Scenarios } from '@millrace/scenarios';
+import type { Store } from '@millrace/store';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import type { LoopLag } from '../base/loop-lag.ts';
-import type { TaskFiles } from '../sampling/task-files.ts';
-import type { Scenarios } from '../scenario/load/load.ts';
-import type { Store } from '../store/store.ts';
+import type { TaskFiles } from '../batches/task-files.ts';
 import type { AppContext } from './context/context.ts';
 
 import { EndWaiters } from './context/end-waiters.ts';

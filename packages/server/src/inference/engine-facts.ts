@@ -1,7 +1,7 @@
 // How a call was sampled, as every sampled segment records it: the engine behind its backend, and its parameters.
 
+import { findUnseen, logprobsOf } from '@millrace/engines';
 import { definedOf, type EngineFacts, type Sampling } from '@millrace/protocol';
-import { findUnseen, logprobsOf } from './backends/logprobs.ts';
 import type { PoolEntry } from './pool/lease.ts';
 
 /** Of the server that was proven to answer, where it is watched. */

@@ -1,7 +1,7 @@
 // Configuration of the calls to backends.
 
+import { defaultRouting } from '@millrace/store';
 import { z } from 'zod';
-import { defaultRouting } from './pool/routing.ts';
 
 export const inferenceConfig = z.strictObject({
   stallMs: z

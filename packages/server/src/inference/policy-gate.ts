@@ -1,9 +1,9 @@
 // A worker's gate in front of the backends: every call passes it, and none does while the policy is paused. It counts the calls in
 // flight, so that a worker can report when it samples nothing. It is closed until it has read the policy for the first time.
 
+import { raceSignal } from '@millrace/base/race';
 import { definedOf } from '@millrace/protocol';
-import { raceSignal } from '../base/race.ts';
-import type { PolicyRecord } from './policy-record.ts';
+import type { PolicyRecord } from '@millrace/store';
 
 /** The part of the policy that a gate acts on. */
 export type GatePolicy = Pick<PolicyRecord, 'state' | 'mode' | 'pause' | 'flushes' | 'policyVersion' | 'adapter' | 'cacheSalt'>;

@@ -14,16 +14,16 @@
 //   report ─── once per call: answered, failed or stopped                               lease → traffic, health
 
 import { randomUUID } from 'node:crypto';
+import { type Clock, systemClock } from '@millrace/base/clock';
+import type { Uncharged } from '@millrace/base/deadline';
+import { retry } from '@millrace/base/retry';
+import type { Backend, GenerateRequest, Generation } from '@millrace/engines';
+import type { Ledger } from '@millrace/model';
 import { type BackendId, definedOf, type EngineFacts, RolloutError, type Sampling } from '@millrace/protocol';
-import { type Clock, systemClock } from '../base/clock.ts';
-import type { Uncharged } from '../base/deadline.ts';
-import { retry } from '../base/retry.ts';
-import type { Ledger } from '../trajectory/ledger.ts';
-import type { Backend, GenerateRequest, Generation } from './backends/backend.ts';
+import type { PlacedRollout } from '@millrace/store';
 import { toEngineFacts } from './engine-facts.ts';
 import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendCall, BackendLease } from './pool/lease.ts';
-import type { PlacedRollout } from './pool/placements.ts';
 import type { BackendPool, MoveReason } from './pool/pool.ts';
 import { endAtStop, type FindStop, isDivisible, type Remainder, toEnd, toRest } from './turn-rest.ts';
 import { splitByVersion } from './version-parts.ts';

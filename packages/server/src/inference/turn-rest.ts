@@ -1,8 +1,7 @@
 // What is left of a turn that was cut while it was sampled, and where it ends.
 
+import { findStopToken, type Generation } from '@millrace/engines';
 import type { Sampling } from '@millrace/protocol';
-import type { Generation } from './backends/backend.ts';
-import { findStopToken } from './backends/wire.ts';
 import type { SampledTurn, TurnRequest } from './sampler.ts';
 import { cutTurn } from './version-parts.ts';
 

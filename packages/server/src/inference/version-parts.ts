@@ -1,9 +1,9 @@
 // Parts of a sampled turn: one for each policy version, so that every sampled segment names the weights of each of its tokens; or its
 // first tokens only.
 
+import type { VersionSpan } from '@millrace/engines';
+import { sliceMask } from '@millrace/model';
 import { definedOf } from '@millrace/protocol';
-import { sliceMask } from '../trajectory/sampling-mask.ts';
-import type { VersionSpan } from './backends/reply/weight-versions.ts';
 import type { SampledTurn } from './sampler.ts';
 
 /** The parts in order; only the last one has the finish reason and the routed experts of the turn. */

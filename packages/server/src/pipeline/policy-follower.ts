@@ -1,10 +1,10 @@
 // A worker's view of the policy and its backends: read from the store in order, and the gate's state reported back.
 
+import type { Log } from '@millrace/base/log';
 import { messageOf, type WorkerId } from '@millrace/protocol';
-import type { Log } from '../base/log.ts';
+import type { Store } from '@millrace/store';
 import { PolicyGate } from '../inference/policy-gate.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
-import type { Store } from '../store/store.ts';
 
 export interface FollowerDeps {
   readonly store: Store;

@@ -1,10 +1,10 @@
 // Writes a worker's finished turns and its traffic to the event log in batches, so that no turn needs its own commit.
 
+import type { Clock } from '@millrace/base/clock';
 import type { BackendId, RolloutId, WorkerId } from '@millrace/protocol';
+import type { Claim, NewEvent, Store } from '@millrace/store';
 import type { TurnReport } from '../agent/turn-loop.ts';
-import type { Clock } from '../base/clock.ts';
 import type { Traffic } from '../inference/pool/traffic.ts';
-import type { Claim, NewEvent, Store } from '../store/store.ts';
 
 /** Between two writes of finished turns: less often while the store is slow, in larger writes. */
 export const flushPause = { leastMs: 100, mostMs: 2000 };

@@ -1,8 +1,8 @@
 // What a worker reports with each renewal of its lease, and how often.
 
+import type { PauseRules } from '@millrace/base/clock';
+import type { LoopLag } from '@millrace/base/loop-lag';
 import { definedOf, type MachineReport, type WorkerReport } from '@millrace/protocol';
-import type { PauseRules } from '../base/clock.ts';
-import type { LoopLag } from '../base/loop-lag.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
 import type { TokenRate } from '../inference/pool/token-rate.ts';
 import type { PipelineConfig } from './attempt/pipeline-config.ts';

@@ -3,13 +3,11 @@
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { pauseAfter, sleep } from '@millrace/base/clock';
+import { Slots } from '@millrace/base/slots';
 import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport } from '@millrace/protocol';
-import { pauseAfter, sleep } from '../base/clock.ts';
-import { Slots } from '../base/slots.ts';
+import { type ClaimedRollout, EventTail, labelsOf, type Store, workerEvents } from '@millrace/store';
 import { TokenRate } from '../inference/pool/token-rate.ts';
-import { EventTail, workerEvents } from '../store/event-tail.ts';
-import type { ClaimedRollout, Store } from '../store/store.ts';
-import { labelsOf } from '../store/work-class.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt/attempt.ts';
 import { ControlResults } from './attempt/control-results.ts';
 import { evaluateWaitingOf } from './attempt/pipeline-config.ts';

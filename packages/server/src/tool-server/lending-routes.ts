@@ -1,10 +1,10 @@
 // Whole sandboxes for programs on this machine or elsewhere that bring an agent of their own, such as Harbor: open, run, write, read, close.
 
 import { definedOf, RolloutError } from '@millrace/protocol';
+import type { Sandbox } from '@millrace/sandbox';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { check } from '../http/request/check.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { ToolAppOptions } from './tool-app.ts';
 
 const maxFileBytes = 64 << 20;

@@ -2,12 +2,11 @@
 // agent reads next. A trajectory that is finished, or at its last step, loses its sandbox.
 
 import { messageOf } from '@millrace/protocol';
+import type { Sandbox } from '@millrace/sandbox';
+import { renderPythonResult, renderShellResult } from '@millrace/scenarios';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { renderShellResult } from '../agent/bash-tool.ts';
-import { renderPythonResult } from '../agent/ipython-tool.ts';
 import { check } from '../http/request/check.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
 import { frameObservation, parseAction, type ToolAction, toolNames } from './parse-action.ts';
 import type { ToolAppOptions } from './tool-app.ts';
 

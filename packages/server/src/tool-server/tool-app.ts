@@ -2,9 +2,9 @@
 // sandbox of its own, and no reply is cached: the same action twice runs twice.
 
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
 import fastify, { type FastifyInstance } from 'fastify';
-import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
 import { type KeyConfig, openGuard } from '../http/request/auth.ts';
 import { replyToBrokenRequest, sendError, toReplyError } from '../http/request/errors.ts';
 import type { HttpConfig } from '../http/request/http-config.ts';

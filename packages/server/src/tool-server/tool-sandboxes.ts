@@ -1,11 +1,11 @@
 // Sandboxes by the name of their trajectory: opened with its first action, kept with their shell, their Python and their files until the
 // trajectory ends, or until no action has come for a while. No more than `most` are open; the next one waits.
 
+import type { Clock } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import { type Slot, Slots } from '@millrace/base/slots';
 import { RolloutError } from '@millrace/protocol';
-import type { Clock } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import { type Slot, Slots } from '../base/slots.ts';
-import type { Sandbox, SandboxDriver, SandboxSpec } from '../sandbox/sandbox.ts';
+import type { Sandbox, SandboxDriver, SandboxSpec } from '@millrace/sandbox';
 
 export interface ToolSandboxesOptions {
   readonly driver: SandboxDriver;

@@ -3,16 +3,15 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { systemClock } from '@millrace/base/clock';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { Ledger, openConversation } from '@millrace/model';
 import { backendId, limits, type Message, RolloutError, type SamplingInput, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall } from '@millrace/testkit';
 import { type AgentOptions, runTurns } from '../../src/agent/turn-loop.ts';
-import { systemClock } from '../../src/base/clock.ts';
-import { silentLog } from '../../src/base/log.ts';
-import { Pace } from '../../src/base/pace.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { Sampler } from '../../src/inference/sampler.ts';
-import { openConversation } from '../../src/trajectory/conversation.ts';
-import { Ledger } from '../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
 const conversation = await openConversation(qwen3Folder());

@@ -6,9 +6,10 @@ import { once } from 'node:events';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { openRootlessPostgres, silentLog } from '@millrace/server';
+import { silentLog } from '@millrace/base/log';
 import { makeTempFolder, runAsUser, skipAsUser } from '@millrace/testkit';
 import { findPostgres } from '../../src/cluster/postgres-programs.ts';
+import { openRootlessPostgres } from '../../src/cluster/rootless-postgres.ts';
 
 const isRoot = process.getuid?.() === 0;
 const programs = await findPostgres().catch(() => undefined);

@@ -1,24 +1,28 @@
 // What reads the texts of agents, by name: what runs on the event loop of a worker, and what runs in a grader's thread.
 
-import { cutText } from '../../src/agent/cut-text.ts';
-import { insertAfter, renderLines, replaceOnce } from '../../src/agent/editor-text.ts';
-import { runNow } from '../../src/base/pace.ts';
+import { runNow } from '@millrace/base/pace';
+import { JinjaTemplate, parseLongTurn, toolParsers } from '@millrace/model';
+import {
+  compareRuns,
+  cutText,
+  filesOf,
+  findProgram,
+  findTestFault,
+  insertAfter,
+  judgeMath,
+  judgeStem,
+  sweRowKindOf as kindOf,
+  lintCheck,
+  logParserNames,
+  logParserOf,
+  renderLines,
+  replaceOnce,
+  stemTask,
+  toCodeTask,
+  toSweTask as toTask,
+} from '@millrace/scenarios';
 import { findShapeFault } from '../../src/http/request/json-shape.ts';
-import { findProgram } from '../../src/scenario/code/find-program.ts';
-import { compareRuns } from '../../src/scenario/code/output/compare-runs.ts';
-import { toCodeTask } from '../../src/scenario/code/rows/convert-row.ts';
-import { findTestFault } from '../../src/scenario/code/test-fault.ts';
-import { judgeMath } from '../../src/scenario/math/judge-math.ts';
-import { judgeStem } from '../../src/scenario/stem/judge-stem.ts';
-import { stemTask } from '../../src/scenario/stem/stem-task.ts';
-import { logParserNames, logParserOf } from '../../src/scenario/swe/logs/parse-log.ts';
-import { filesOf } from '../../src/scenario/swe/rows/row.ts';
-import { kindOf, toTask } from '../../src/scenario/swe/rows/rows.ts';
-import { lintCheck } from '../../src/scenario/verifier/lint/lint-check.ts';
 import { parseAction } from '../../src/tool-server/parse-action.ts';
-import { JinjaTemplate } from '../../src/trajectory/jinja/jinja.ts';
-import { parseLongTurn } from '../../src/trajectory/read-turn.ts';
-import { toolParsers } from '../../src/trajectory/tool-calls/tool-parsers.ts';
 
 export interface FreezeTarget {
   /** What CPU time a text of one megabyte may take, in milliseconds. A thread has more, and is ended when that is used up. */

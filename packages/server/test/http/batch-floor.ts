@@ -1,11 +1,11 @@
 // The HTTP floor with a batch, a keeper that the test runs, and siblings that end when the test says so.
 
 import assert from 'node:assert/strict';
+import { systemClock } from '@millrace/base/clock';
+import { silentLog } from '@millrace/base/log';
 import type { Trajectory } from '@millrace/protocol';
-import { systemClock } from '../../src/base/clock.ts';
-import { silentLog } from '../../src/base/log.ts';
-import { BatchKeeper } from '../../src/sampling/batch-keeper.ts';
-import { TaskFiles } from '../../src/sampling/task-files.ts';
+import { BatchKeeper } from '../../src/batches/batch-keeper.ts';
+import { TaskFiles } from '../../src/batches/task-files.ts';
 import { type Floor, makeResult, makeTrajectory, openFloor, task } from './floor.ts';
 
 const tasks = Array.from({ length: 8 }, () => task);

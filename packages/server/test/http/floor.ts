@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 
 import { join } from 'node:path';
 import { after, before } from 'node:test';
+import { type Clock, systemClock } from '@millrace/base/clock';
+import { type Log, silentLog } from '@millrace/base/log';
 import {
   definedOf,
   type ErrorBody,
@@ -16,22 +18,14 @@ import {
   type WorkerReport,
   workerId,
 } from '@millrace/protocol';
+import { findMissingImage, sandboxConfig, toSandboxMeans } from '@millrace/sandbox';
+import type { Scenario, Scenarios } from '@millrace/scenarios';
+import { type ClaimedRollout, type DiskLimits, type Ending, EventTail, openSqliteStore, type Store, unlimitedDisk } from '@millrace/store';
 import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
-import { type Clock, systemClock } from '../../src/base/clock.ts';
-import { type Log, silentLog } from '../../src/base/log.ts';
+import { TaskFiles } from '../../src/batches/task-files.ts';
 import { type App, type AppOptions, openApp } from '../../src/http/app.ts';
 import { httpConfig } from '../../src/http/request/http-config.ts';
-import { TaskFiles } from '../../src/sampling/task-files.ts';
-import { sandboxConfig } from '../../src/sandbox/config.ts';
-import { toSandboxMeans } from '../../src/sandbox/grant.ts';
-import { findMissingImage } from '../../src/sandbox/images/image-source.ts';
-import type { Scenarios } from '../../src/scenario/load/load.ts';
-import type { Scenario } from '../../src/scenario/scenario.ts';
-import { type DiskLimits, unlimitedDisk } from '../../src/store/disk-budget.ts';
-import { EventTail } from '../../src/store/event-tail.ts';
-import { openSqliteStore } from '../../src/store/sqlite/sqlite.ts';
-import type { ClaimedRollout, Ending, Store } from '../../src/store/store.ts';
 
 const never = () => Promise.reject(new Error('no test runs a scenario'));
 

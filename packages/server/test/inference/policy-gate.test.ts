@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { PolicyRecord } from '@millrace/store';
 import { PolicyGate } from '../../src/inference/policy-gate.ts';
-import type { PolicyRecord } from '../../src/inference/policy-record.ts';
 
 const never = new AbortController().signal;
 const running = (changes: Partial<PolicyRecord> = {}) =>

@@ -3,14 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { Ledger } from '@millrace/model';
 import { backendId, type Dialect, RolloutError, sampling } from '@millrace/protocol';
 import { FakeBackend, type FakeBackendOptions, openFakeTokens } from '@millrace/testkit';
-import { silentLog } from '../../src/base/log.ts';
-import { Pace } from '../../src/base/pace.ts';
 import { type GatePolicy, PolicyGate } from '../../src/inference/policy-gate.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { Sampler } from '../../src/inference/sampler.ts';
-import { Ledger } from '../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
 const signal = new AbortController().signal;

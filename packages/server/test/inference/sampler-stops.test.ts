@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { Ledger } from '@millrace/model';
 import { backendId, type SamplingInput, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens } from '@millrace/testkit';
 import { findStopString } from '../../src/agent/stop-string.ts';
-import { silentLog } from '../../src/base/log.ts';
-import { Pace } from '../../src/base/pace.ts';
 import { PolicyGate } from '../../src/inference/policy-gate.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { type SampledTurn, Sampler } from '../../src/inference/sampler.ts';
-import { Ledger } from '../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
 const said = 'one two three four five six seven eight nine ten';

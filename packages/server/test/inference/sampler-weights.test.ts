@@ -4,16 +4,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import { Deadline } from '@millrace/base/deadline';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import type { BackendRecord, Generation } from '@millrace/engines';
+import { Ledger } from '@millrace/model';
 import { backendId, type Dialect, RolloutError, sampling } from '@millrace/protocol';
 import { FakeBackend, type FakeBackendOptions, FakeClock, fakeLogprob, openFakeTokens, scriptedFaults } from '@millrace/testkit';
-import { Deadline } from '../../src/base/deadline.ts';
-import { silentLog } from '../../src/base/log.ts';
-import { Pace } from '../../src/base/pace.ts';
-import type { BackendRecord, Generation } from '../../src/inference/backends/backend.ts';
 import { PolicyGate } from '../../src/inference/policy-gate.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { type SampledTurn, Sampler, type SamplerOptions } from '../../src/inference/sampler.ts';
-import { Ledger } from '../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
 const said = 'one two three four five six seven eight nine ten eleven twelve';

@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { test } from 'node:test';
+import { Deadline } from '@millrace/base/deadline';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import type { BackendRecord } from '@millrace/engines';
+import { Ledger } from '@millrace/model';
 import { backendId, RolloutError, sampling } from '@millrace/protocol';
 import { FakeBackend, type FakeBackendOptions, FakeClock, fakeLogprob, openFakeTokens, scriptedFaults } from '@millrace/testkit';
-import { Deadline } from '../../src/base/deadline.ts';
-import { silentLog } from '../../src/base/log.ts';
-import { Pace } from '../../src/base/pace.ts';
-import type { BackendRecord } from '../../src/inference/backends/backend.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { Sampler } from '../../src/inference/sampler.ts';
-import { Ledger } from '../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
 const never = new AbortController().signal;

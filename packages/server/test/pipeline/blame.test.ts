@@ -4,12 +4,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type ErrorCode, errorCodes, errorTable, RolloutError } from '@millrace/protocol';
+import { probeBubblewrap, type Sandbox } from '@millrace/sandbox';
+import { defineTool, type Scenario } from '@millrace/scenarios';
 import { renderCall } from '@millrace/testkit/plain';
 import { z } from 'zod';
-import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
-import type { Sandbox } from '../../src/sandbox/sandbox.ts';
-import { defineTool } from '../../src/scenario/custom-tool.ts';
-import type { Scenario } from '../../src/scenario/scenario.ts';
 import { type BedOptions, bash, finish, says, shell, WorkerBed } from './worker-bed.ts';
 
 const probe = await probeBubblewrap();

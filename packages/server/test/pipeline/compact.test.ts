@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Scenario } from '@millrace/scenarios';
 import { z } from 'zod';
-import type { Scenario } from '../../src/scenario/scenario.ts';
 import { finish, WorkerBed } from './worker-bed.ts';
 
 test('when the context is full, the scenario compacts it, and the branches are in the trajectory', async () => {

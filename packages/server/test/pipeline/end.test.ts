@@ -3,14 +3,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
+import { type Log, silentLog } from '@millrace/base/log';
 import { RolloutError } from '@millrace/protocol';
+import { probeBubblewrap } from '@millrace/sandbox';
+import type { Scenario, Score } from '@millrace/scenarios';
+import type { Store } from '@millrace/store';
 import { mountSmallDisk, smallDiskSkip } from '@millrace/testkit';
 import { z } from 'zod';
-import { type Log, silentLog } from '../../src/base/log.ts';
-import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
-import type { Scenario } from '../../src/scenario/scenario.ts';
-import type { Score } from '../../src/scenario/verifier/verifier.ts';
-import type { Store } from '../../src/store/store.ts';
 import { WorkerBed } from './worker-bed.ts';
 
 const probe = await probeBubblewrap();

@@ -5,7 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { groupId, type RolloutId } from '@millrace/protocol';
-import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
+import { probeBubblewrap } from '@millrace/sandbox';
 import { bash, finish, says, shell, WorkerBed } from './worker-bed.ts';
 
 const probe = await probeBubblewrap();

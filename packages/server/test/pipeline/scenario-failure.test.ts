@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { type Fields, silentLog } from '@millrace/base/log';
 import { makeTempFolder } from '@millrace/testkit/plain';
-import { type Fields, silentLog } from '../../src/base/log.ts';
 import { says, WorkerBed } from './worker-bed.ts';
 
 const source = `import { check } from './check.mjs';

@@ -5,10 +5,10 @@ import { readdir } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { RolloutState, SubmissionInput } from '@millrace/protocol';
+import { probeBubblewrap } from '@millrace/sandbox';
+import type { Scenario } from '@millrace/scenarios';
 import { processesInSandboxesOf } from '@millrace/testkit';
 import { z } from 'zod';
-import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
-import type { Scenario } from '../../src/scenario/scenario.ts';
 import { bash, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
 
 const probe = await probeBubblewrap();

@@ -1,7 +1,16 @@
 // A worker for tests: a real store, real sandboxes and a fake backend that speaks the real protocol, all in this process.
 
 import { join } from 'node:path';
+import { systemClock } from '@millrace/base/clock';
+import { type Log, silentLog } from '@millrace/base/log';
+import { openLoopLag } from '@millrace/base/loop-lag';
+import { Pace } from '@millrace/base/pace';
+import type { BackendRecord } from '@millrace/engines';
+import { type Conversation, openConversation } from '@millrace/model';
 import { type RolloutId, type RolloutState, rolloutId, type SubmissionInput, submission } from '@millrace/protocol';
+import { holdLayers, LayerCache, openBubblewrapDriver, type SandboxDriver } from '@millrace/sandbox';
+import { type GymConfig, loadScenarios, OutsideTools, outsideConfig, type Scenario, type SidecarOptions } from '@millrace/scenarios';
+import { EventTail, openSqliteStore, type RolloutRecord, type Store } from '@millrace/store';
 import {
   type FakeBackend,
   type FakeTokens,
@@ -13,29 +22,9 @@ import {
   renderCall,
 } from '@millrace/testkit';
 import type { z } from 'zod';
-import { outsideConfig } from '../../src/agent/outside/outside-config.ts';
-import { OutsideTools } from '../../src/agent/outside/outside-tools.ts';
-import { systemClock } from '../../src/base/clock.ts';
-import { type Log, silentLog } from '../../src/base/log.ts';
-import { openLoopLag } from '../../src/base/loop-lag.ts';
-import { Pace } from '../../src/base/pace.ts';
-import type { BackendRecord } from '../../src/inference/backends/backend.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { pipelineConfig } from '../../src/pipeline/attempt/pipeline-config.ts';
 import { Worker } from '../../src/pipeline/worker.ts';
-import { openBubblewrapDriver } from '../../src/sandbox/bubblewrap/bubblewrap.ts';
-import { LayerCache } from '../../src/sandbox/layers/layer-cache.ts';
-import { holdLayers } from '../../src/sandbox/layers/layer-holding.ts';
-import type { SandboxDriver } from '../../src/sandbox/sandbox.ts';
-import type { GymConfig } from '../../src/scenario/gym/gym-config.ts';
-import { loadScenarios } from '../../src/scenario/load/load.ts';
-import type { SidecarOptions } from '../../src/scenario/python/sidecar.ts';
-import type { Scenario } from '../../src/scenario/scenario.ts';
-import { EventTail } from '../../src/store/event-tail.ts';
-import type { RolloutRecord } from '../../src/store/rollout-record.ts';
-import { openSqliteStore } from '../../src/store/sqlite/sqlite.ts';
-import type { Store } from '../../src/store/store.ts';
-import { type Conversation, openConversation } from '../../src/trajectory/conversation.ts';
 
 export const bash = (command: string) => renderCall('bash', { command });
 export const finish = (answer = '') => renderCall('finish', { answer });

@@ -6,8 +6,8 @@ import { readdir } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { RolloutError, workerId } from '@millrace/protocol';
+import { probeBubblewrap } from '@millrace/sandbox';
 import { findWrongToken, makeReport, processesInSandboxesOf, scriptedFaults } from '@millrace/testkit';
-import { probeBubblewrap } from '../../src/sandbox/bubblewrap/probe.ts';
 import { bash, finish, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
 
 const probe = await probeBubblewrap();

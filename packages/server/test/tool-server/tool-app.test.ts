@@ -2,8 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { openToolServer, probeBubblewrap, type RunningToolServer, readConfig, silentLog } from '@millrace/server';
+import { silentLog } from '@millrace/base/log';
+import { probeBubblewrap } from '@millrace/sandbox';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
+import { readConfig } from '../../src/config.ts';
+import { openToolServer, type RunningToolServer } from '../../src/tool-service.ts';
 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;

@@ -1,6 +1,6 @@
 // A clock that tests control: time passes only when they advance it.
 
-import type { Clock } from '@millrace/server';
+import type { Clock } from '@millrace/base/clock';
 
 export class FakeClock implements Clock {
   /** The date when `monotonic` was 0; a step changes it. */

@@ -7,7 +7,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { arch } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { chooseFreePort, findOnPath } from '@millrace/server';
+import { findOnPath } from '@millrace/base/find-on-path';
+import { chooseFreePort } from '@millrace/server';
 import { makeTempFolder } from '../temp-folder.ts';
 
 export interface Registry extends AsyncDisposable {

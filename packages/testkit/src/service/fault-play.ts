@@ -1,7 +1,7 @@
 // The scenario and the policy of the fault test, without a sandbox. The text of each turn is a function of the rollout's number, so that
 // every token can be checked.
 
-import type { Scenario } from '@millrace/server';
+import type { Scenario } from '@millrace/scenarios';
 import { z } from 'zod';
 import { type Policy, renderCall } from '../fake-backend/policy.ts';
 

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Backend, GenerateRequest } from '@millrace/engines';
 import { type Dialect, RolloutError } from '@millrace/protocol';
-import type { Backend, GenerateRequest } from '@millrace/server';
 
 export interface ContractBed extends AsyncDisposable {
   readonly backend: Backend;

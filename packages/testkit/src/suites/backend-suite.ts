@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
+import type { Backend, BackendRecord, GenerateRequest } from '@millrace/engines';
 import { backendId, type Dialect, type ErrorCode, RolloutError, sampling } from '@millrace/protocol';
-import type { Backend, BackendRecord, GenerateRequest } from '@millrace/server';
 import { fakeLogprob } from '../fake-backend/engines/logprob.ts';
 import { FakeBackend, type FakeBackendOptions } from '../fake-backend/fake-backend.ts';
 import { type Fault, scriptedFaults } from '../fake-backend/faults.ts';

@@ -2,9 +2,11 @@
 // shell ones in real sandboxes, one worker is killed on the way, and at the end every token is compared with what the backend sent.
 
 import { readdir } from 'node:fs/promises';
+import { silentLog } from '@millrace/base/log';
 import { type Client, openClient } from '@millrace/client';
 import type { RolloutView, Trajectory } from '@millrace/protocol';
-import { findCgroups, openServer, probeBubblewrap, Supervisor, silentLog } from '@millrace/server';
+import { findCgroups, probeBubblewrap } from '@millrace/sandbox';
+import { openServer, Supervisor } from '@millrace/server';
 import type { Arguments, Command, Io } from '../../command/command.ts';
 import { openPaint, wantsColor } from '../../terminal/text.ts';
 import { openLocalService } from '../local/local-service.ts';

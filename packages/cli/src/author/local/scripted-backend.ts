@@ -6,8 +6,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { json as readJson } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
+import { openTokenizer, type Tokenizer } from '@millrace/model';
 import { messageOf } from '@millrace/protocol';
-import { openTokenizer, type Tokenizer } from '@millrace/server';
 
 export interface ScriptInput {
   /** The rollout that asks. */

@@ -3,7 +3,7 @@
 
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { renderPromptFiles } from '@millrace/server';
+import { renderPromptFiles } from '@millrace/scenarios';
 import { type Arguments, type Command, type CommandGroup, type Io, UsageError } from '../../command/command.ts';
 import { makeScenarioFiles, scenarioFile } from './scenario-files.ts';
 

@@ -2,19 +2,12 @@
 // process, without a service, a backend or a model of the user's.
 
 import { resolve } from 'node:path';
+import { silentLog } from '@millrace/base/log';
 import { openClient } from '@millrace/client';
 import { messageOf, RolloutError, type RolloutView, type Trajectory } from '@millrace/protocol';
-import {
-  findCgroups,
-  loadScenarios,
-  openServer,
-  openWorker,
-  probeApptainer,
-  probeBubblewrap,
-  type Scenarios,
-  type ServiceConfig,
-  silentLog,
-} from '@millrace/server';
+import { findCgroups, probeApptainer, probeBubblewrap } from '@millrace/sandbox';
+import { loadScenarios, type Scenarios } from '@millrace/scenarios';
+import { openServer, openWorker, type ServiceConfig } from '@millrace/server';
 import type { Arguments, Command, Io } from '../../command/command.ts';
 import { openPaint, wantsColor } from '../../terminal/text.ts';
 import { type LocalService, openLocalService } from '../local/local-service.ts';

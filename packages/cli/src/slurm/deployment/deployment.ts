@@ -4,7 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { type ServiceConfig, type SlurmRole, writeWhole } from '@millrace/server';
+import { writeWhole } from '@millrace/base/write-whole';
+import type { ServiceConfig, SlurmRole } from '@millrace/server';
 import { z } from 'zod';
 
 /** What the head writes when its API answers. */

@@ -1,8 +1,9 @@
 // Slurm's own commands: submit, list, signal and cancel jobs. Jobs are those of this user with the names of one deployment.
 
 import { userInfo } from 'node:os';
+import { ProgramFailed, runProgram } from '@millrace/base/run-program';
 import { messageOf } from '@millrace/protocol';
-import { ProgramFailed, runProgram, type SlurmRole, slurmRoles } from '@millrace/server';
+import { type SlurmRole, slurmRoles } from '@millrace/server';
 import type { Deployment } from './deployment.ts';
 
 export interface SlurmJob {

@@ -1,6 +1,6 @@
 // Follows the head of a deployment: its address, and when it changes, because the head was started again on another node or port.
 
-import { sleep } from '@millrace/server';
+import { sleep } from '@millrace/base/clock';
 import type { Deployment, HeadRecord } from '../deployment/deployment.ts';
 
 const pollMs = 1000;

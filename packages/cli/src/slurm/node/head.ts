@@ -3,18 +3,18 @@
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { sleep } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
 import {
   chooseFreePort,
-  type Log,
   openProcessLog,
   openRootlessPostgres,
   type RootlessPostgres,
   readConfig,
   type ServiceConfig,
   StartError,
-  type Store,
-  sleep,
 } from '@millrace/server';
+import type { Store } from '@millrace/store';
 import type { Io } from '../../command/command.ts';
 import { startService } from '../../operate/serve.ts';
 import { submitJob } from '../deployment/queue.ts';

@@ -1,6 +1,7 @@
 // A worker machine of a deployment: joins the head, runs workers until it is asked to end, and joins again where the head moves to.
 
-import { openProcessLog, readMachine } from '@millrace/server';
+import { readMachine } from '@millrace/base/machine';
+import { openProcessLog } from '@millrace/server';
 import { chooseWorkers } from '../../operate/config-options.ts';
 import { joinService, runJoinedWorkers } from '../../operate/join.ts';
 import type { SlurmSettings } from '../deployment/slurm-options.ts';

@@ -1,12 +1,8 @@
 // Converts a backend's record to its wire view.
 
+import { type BackendProbe, type BackendRecord, explainLogprobs, logprobsOf, tokenRoutes } from '@millrace/engines';
 import type { BackendView, CallProgressReport } from '@millrace/protocol';
-import type { BackendProbe, BackendRecord } from '../../inference/backends/backend.ts';
-import { explainLogprobs, logprobsOf } from '../../inference/backends/logprobs.ts';
-import { tokenRoutes } from '../../inference/backends/open-backend.ts';
-import type { BackendLoad } from '../../inference/pool/placements.ts';
-import { toTime } from '../../store/rollout-view.ts';
-import type { WorkerRecord } from '../../store/store.ts';
+import { type BackendLoad, toTime, type WorkerRecord } from '@millrace/store';
 
 /** Without the key. `workers` are the live ones. */
 export function toBackendView(backend: BackendRecord, context: BackendContext): BackendView {

@@ -1,13 +1,13 @@
 // What the handlers share: the app's options, and what it built from them.
 
+import type { Clock } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import type { BackendProbe, NewBackend } from '@millrace/engines';
 import type { SandboxMeans, WorkerSettings } from '@millrace/protocol';
+import type { Scenarios } from '@millrace/scenarios';
+import type { Store } from '@millrace/store';
 import type { FastifyReply } from 'fastify';
-import type { Clock } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { BackendProbe, NewBackend } from '../../inference/backends/backend.ts';
-import type { TaskFiles } from '../../sampling/task-files.ts';
-import type { Scenarios } from '../../scenario/load/load.ts';
-import type { Store } from '../../store/store.ts';
+import type { TaskFiles } from '../../batches/task-files.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { HttpConfig } from '../request/http-config.ts';
 

@@ -1,8 +1,8 @@
 // Requests that wait for a rollout to end, a batch to change, an evaluation to end, or the policy to change. Events wake them; nothing polls, and a
 // client that disconnects is removed.
 
+import type { Clock } from '@millrace/base/clock';
 import type { BatchId, EvaluationId, Event, RolloutId } from '@millrace/protocol';
-import type { Clock } from '../../base/clock.ts';
 
 export interface Watch extends Disposable {
   /** Resolves at the event, after `ms`, when the signal aborts, or when the service drains. */

@@ -1,9 +1,9 @@
 // The event log as server-sent events for any number of readers. The newest events are cached in rendered form for readers that
 // keep up. A reader that falls behind reads pages from the store at its own pace, so a slow reader costs no memory.
 
+import type { Clock } from '@millrace/base/clock';
 import type { Event } from '@millrace/protocol';
-import type { Clock } from '../../base/clock.ts';
-import type { Store } from '../../store/store.ts';
+import type { Store } from '@millrace/store';
 
 const mostKept = 4096;
 const pageSize = 500;

@@ -1,9 +1,8 @@
 // Explains why rollouts make no progress and what to do about it, in short sentences for people. Empty when nothing is missing.
 
 import type { BackendView, MachineView, PolicyView } from '@millrace/protocol';
-import { mayBegin } from '../../sampling/admission.ts';
-import type { OpenBatch } from '../../store/batch-store.ts';
-import type { ClassLoad } from '../../store/work-class.ts';
+import type { ClassLoad, OpenBatch } from '@millrace/store';
+import { mayBegin } from '../../batches/admission.ts';
 import { findMissing } from './waiting.ts';
 
 export interface HintSources {

@@ -1,8 +1,7 @@
 // Workers grouped by the machine that they run on.
 
 import { type MachineReport, type MachineView, machineStates } from '@millrace/protocol';
-import { toTime } from '../../store/rollout-view.ts';
-import type { WorkerRecord } from '../../store/store.ts';
+import { toTime, type WorkerRecord } from '@millrace/store';
 
 export interface SeenWorker {
   readonly worker: WorkerRecord;

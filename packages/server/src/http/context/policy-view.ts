@@ -1,8 +1,7 @@
 // Converts the policy's record to its wire view.
 
 import type { PolicyView } from '@millrace/protocol';
-import type { PolicyRecord } from '../../inference/policy-record.ts';
-import { toTime } from '../../store/rollout-view.ts';
+import { type PolicyRecord, toTime } from '@millrace/store';
 
 export function toPolicyView({ state, mode, owner, policyVersion, adapter, generating, sinceMs }: PolicyRecord): PolicyView {
   const optional = { mode: mode ?? null, owner: owner ?? null, adapter: adapter ?? null };

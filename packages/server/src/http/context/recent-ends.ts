@@ -1,9 +1,9 @@
 // The rollouts that ended in the last minute: their rate gives the Retry-After of a full queue, and their rewards show how the
 // policy is doing. Counted in memory from the event log, one entry per second.
 
+import type { Clock } from '@millrace/base/clock';
 import type { Event, RecentEndsView } from '@millrace/protocol';
 import { z } from 'zod';
-import type { Clock } from '../../base/clock.ts';
 
 const windowSeconds = 60;
 

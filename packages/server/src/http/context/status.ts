@@ -1,12 +1,9 @@
 // The status of the service, read from the store at most once a second however often it is requested.
 
+import type { Clock } from '@millrace/base/clock';
+import type { LoopLag } from '@millrace/base/loop-lag';
 import type { ClassView, OpenBatchView, ServiceStatus } from '@millrace/protocol';
-import type { Clock } from '../../base/clock.ts';
-import type { LoopLag } from '../../base/loop-lag.ts';
-import type { OpenBatch } from '../../store/batch-store.ts';
-import { toTime } from '../../store/rollout-view.ts';
-import type { Store, StoreSize, WorkerRecord } from '../../store/store.ts';
-import type { ClassLoad } from '../../store/work-class.ts';
+import { type ClassLoad, type OpenBatch, type Store, type StoreSize, toTime, type WorkerRecord } from '@millrace/store';
 import { toBackendView } from './backend-view.ts';
 import { findHints } from './hints.ts';
 import { toMachines } from './machines.ts';

@@ -1,11 +1,8 @@
 // Why a queued rollout or an evaluation waits although machines are live: none of them has the labels that it requires.
 
 import { definedOf, type EvaluationView, type MachineLabels, type MachineView, type RolloutView } from '@millrace/protocol';
-import { toEvaluationView } from '../../sampling/evaluation/evaluation-view.ts';
-import type { EvaluationRecord } from '../../store/evaluation-store.ts';
-import type { RolloutRecord } from '../../store/rollout-record.ts';
-import { toRolloutView } from '../../store/rollout-view.ts';
-import { hasLabels, labelsOf } from '../../store/work-class.ts';
+import { type EvaluationRecord, hasLabels, labelsOf, type RolloutRecord, toRolloutView } from '@millrace/store';
+import { toEvaluationView } from '../../batches/evaluation/evaluation-view.ts';
 import type { AppContext } from './context.ts';
 
 /** The views of rollouts, with why each waits if no live machine can take it. */

@@ -2,15 +2,15 @@
 // stored.
 
 import { randomUUID } from 'node:crypto';
+import { Pace } from '@millrace/base/pace';
 import { type BatchId, type BatchRequest, type BatchView, batchId, definedOf, RolloutError } from '@millrace/protocol';
-import { Pace } from '../../base/pace.ts';
-import { checkSource, findSourceFault } from '../../sampling/draw-tasks.ts';
-import { toBatchView } from '../../sampling/group-view.ts';
-import { leastRewards } from '../../sampling/judge-group.ts';
-import { toRecipe } from '../../sampling/new-siblings.ts';
-import { WebhookTargets } from '../../sampling/webhook-target.ts';
-import type { Scenario } from '../../scenario/scenario.ts';
-import type { BatchPlan, MoreTasks, Task } from '../../store/batch-store.ts';
+import type { Scenario } from '@millrace/scenarios';
+import type { BatchPlan, MoreTasks, Task } from '@millrace/store';
+import { checkSource, findSourceFault } from '../../batches/draw-tasks.ts';
+import { toBatchView } from '../../batches/group-view.ts';
+import { leastRewards } from '../../batches/judge-group.ts';
+import { toRecipe } from '../../batches/new-siblings.ts';
+import { WebhookTargets } from '../../batches/webhook-target.ts';
 import type { AppContext } from '../context/context.ts';
 import { FaultCollector } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';

@@ -1,12 +1,11 @@
 // Intake of evaluations: the request is checked for its fields, its scenario and each of its tasks before anything is stored.
 
 import { randomUUID } from 'node:crypto';
+import type { Clock } from '@millrace/base/clock';
+import { Pace } from '@millrace/base/pace';
 import { type EvaluationId, type EvaluationRequest, type EvaluationView, evaluationId, RolloutError } from '@millrace/protocol';
-import type { Clock } from '../../base/clock.ts';
-import { Pace } from '../../base/pace.ts';
-import { highestRewardOf, parseTask } from '../../scenario/hooks.ts';
-import type { Scenario } from '../../scenario/scenario.ts';
-import type { NewEvaluation } from '../../store/evaluation-store.ts';
+import { highestRewardOf, parseTask, type Scenario } from '@millrace/scenarios';
+import type { NewEvaluation } from '@millrace/store';
 import type { AppContext } from '../context/context.ts';
 import { toWaitingEvaluations } from '../context/waiting.ts';
 import { toDigest } from '../request/digest.ts';

@@ -3,6 +3,8 @@
 
 import { randomUUID } from 'node:crypto';
 import { setImmediate as yieldLoop } from 'node:timers/promises';
+import type { Clock } from '@millrace/base/clock';
+import { runNow } from '@millrace/base/pace';
 import {
   didYouMean,
   isTerminal,
@@ -14,14 +16,9 @@ import {
   type SubmitReply,
   submission,
 } from '@millrace/protocol';
+import { callScenario, type Scenario, type Scenarios, safeParseTask } from '@millrace/scenarios';
+import type { NewRollout, RolloutRecord } from '@millrace/store';
 import { z } from 'zod';
-import type { Clock } from '../../base/clock.ts';
-import { runNow } from '../../base/pace.ts';
-import { callScenario } from '../../scenario/call-scenario.ts';
-import type { Scenarios } from '../../scenario/load/load.ts';
-import { safeParseTask } from '../../scenario/read-task.ts';
-import type { Scenario } from '../../scenario/scenario.ts';
-import type { NewRollout, RolloutRecord } from '../../store/rollout-record.ts';
 import type { AppContext } from '../context/context.ts';
 import { check, FaultCollector, toFault, toFaultError } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';

@@ -1,10 +1,8 @@
 // Refuses tasks whose sandbox no machine of the service can open, before anything is sampled: an image without Apptainer, a network or
 // namespaces that the configuration forbids, a limit out of range, an image file that does not exist.
 
-import { findRefusal } from '../../sandbox/grant.ts';
-import type { SandboxSpec } from '../../sandbox/sandbox.ts';
-import { sandboxesOf } from '../../scenario/hooks.ts';
-import type { Scenario } from '../../scenario/scenario.ts';
+import { findRefusal, type SandboxSpec } from '@millrace/sandbox';
+import { type Scenario, sandboxesOf } from '@millrace/scenarios';
 import type { AppContext } from '../context/context.ts';
 import { toFault, toFaultError } from '../request/check.ts';
 

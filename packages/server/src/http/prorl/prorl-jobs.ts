@@ -2,8 +2,8 @@
 // When this server dies, a caller that asks another one again gets the result of the same rollout.
 
 import { randomUUID } from 'node:crypto';
+import { sleep } from '@millrace/base/clock';
 import { messageOf, RolloutError, type RolloutId, type Submission } from '@millrace/protocol';
-import { sleep } from '../../base/clock.ts';
 import type { AppContext } from '../context/context.ts';
 import { submitAll, toNewRollout, toRolloutId } from '../intake/intake.ts';
 

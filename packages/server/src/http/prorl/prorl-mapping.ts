@@ -2,9 +2,8 @@
 // the rollout from training, and a timeout is never resolved. Without a measured reward there is no reward.
 
 import type { CriticalError, ProcessReply, ProcessRequest, ProrlStatus, ServiceStatus, StopReason, Trajectory } from '@millrace/protocol';
-import { withoutRoutingFields } from '../../scenario/routing-fields.ts';
-import type { Scenario } from '../../scenario/scenario.ts';
-import type { RolloutRecord } from '../../store/rollout-record.ts';
+import { type Scenario, withoutRoutingFields } from '@millrace/scenarios';
+import type { RolloutRecord } from '@millrace/store';
 import { toMessages } from './prorl-messages.ts';
 
 type Instance = ProcessRequest['instance'];

@@ -2,7 +2,7 @@
 // text, lists of messages may be JSON, and what is unknown is ignored.
 
 import type { ProcessRequest } from '@millrace/protocol';
-import { toColumns } from '../../scenario/row.ts';
+import { toColumns } from '@millrace/scenarios';
 
 type Params = Readonly<Record<string, unknown>>;
 

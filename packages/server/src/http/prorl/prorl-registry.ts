@@ -1,8 +1,7 @@
 // ProRL Agent's task registry: which of our scenarios runs the instances of each `data_source`. A scenario of the user that has the data
 // source as its name or alias comes first.
 
-import type { Scenarios } from '../../scenario/load/load.ts';
-import type { Scenario } from '../../scenario/scenario.ts';
+import type { Scenario, Scenarios } from '@millrace/scenarios';
 import { toFault, toFaultError } from '../request/check.ts';
 
 const swe = ['swebench', 'swebench_multimodal', 'swegym', 'swe-gym', 'SWE-Gym', 'r2egym', 'R2E-Gym', 'swe_smith', 'SWE-smith'];

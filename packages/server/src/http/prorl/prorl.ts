@@ -13,9 +13,9 @@ import {
   type Submission,
   sampling,
 } from '@millrace/protocol';
+import type { Scenario } from '@millrace/scenarios';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import type { Scenario } from '../../scenario/scenario.ts';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { checkIntake, readTask, toRolloutId } from '../intake/intake.ts';
 import { refuseImages } from '../intake/refuse-images.ts';

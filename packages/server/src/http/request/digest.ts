@@ -1,8 +1,8 @@
 // The digest that distinguishes a repeated submission from a different one: sha256 over JSON with keys sorted at every level.
 
 import { createHash } from 'node:crypto';
+import type { Steps } from '@millrace/base/pace';
 import { RolloutError } from '@millrace/protocol';
-import type { Steps } from '../../base/pace.ts';
 
 const deepest = 100;
 

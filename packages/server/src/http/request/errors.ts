@@ -1,10 +1,10 @@
 // Every error response has one shape, from one table. Unexpected errors are logged in full, and their details are not sent.
 
 import type { Socket } from 'node:net';
+import { type Log, stackOf } from '@millrace/base/log';
 import { definedOf, type ErrorCode, RolloutError, type Route, routes, toErrorBody } from '@millrace/protocol';
+import { StoreError, StoreFault } from '@millrace/store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type Log, stackOf } from '../../base/log.ts';
-import { StoreError, StoreFault } from '../../store/store-fault.ts';
 
 const storeRetryMs = 5000;
 

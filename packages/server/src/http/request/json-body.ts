@@ -1,9 +1,9 @@
 // Parses request bodies: JSON in valid UTF-8, without keys that could pollute prototypes. Invalid JSON is refused with the position
 // of the error.
 
+import { Pace, runNow } from '@millrace/base/pace';
 import { messageOf, RolloutError } from '@millrace/protocol';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { Pace, runNow } from '../../base/pace.ts';
 import { findShapeFault } from './json-shape.ts';
 
 /** An empty body counts as no body, regardless of its content type: aiohttp names one for posts without a body. */

@@ -1,7 +1,7 @@
 // Refuses bodies whose shape alone makes them slow to parse and to check, before they are parsed: too deep, an object with too many fields,
 // or too many values. Reads each byte once.
 
-import type { Steps } from '../../base/pace.ts';
+import type { Steps } from '@millrace/base/pace';
 
 const deepest = 100;
 const mostFields = 10_000;

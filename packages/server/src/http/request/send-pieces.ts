@@ -2,8 +2,8 @@
 // the end of the reply, so that no client takes half of it for the whole.
 
 import { Readable } from 'node:stream';
+import { type Log, stackOf } from '@millrace/base/log';
 import type { FastifyReply } from 'fastify';
-import { type Log, stackOf } from '../../base/log.ts';
 
 export function sendPieces(reply: FastifyReply, pieces: AsyncIterable<string | Buffer>, log: Log): FastifyReply {
   return reply.send(Readable.from(watch(pieces, { url: reply.request.url, log }), { highWaterMark: 1 }));

@@ -1,9 +1,9 @@
 // The backend routes: join, list, drain, leave.
 
 import { createHash } from 'node:crypto';
+import type { BackendProbe, NewBackend } from '@millrace/engines';
 import { type BackendId, backendId, definedOf, dialects, type JoinRequest, messageOf, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
-import type { BackendProbe, NewBackend } from '../../inference/backends/backend.ts';
 import { toBackendView } from '../context/backend-view.ts';
 import type { AppContext } from '../context/context.ts';
 import { isAlive } from '../context/status.ts';

@@ -3,7 +3,7 @@
 import { definedOf, type GroupPage, groupsMediaType, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { toBatchView, toGroupView } from '../../sampling/group-view.ts';
+import { toBatchView, toGroupView } from '../../batches/group-view.ts';
 import { type AppContext, closedSignal } from '../context/context.ts';
 import { appendTasks, createBatch, readBatchView, unknownBatch } from '../intake/batch-intake.ts';
 import { chooseMediaType } from '../request/accept.ts';

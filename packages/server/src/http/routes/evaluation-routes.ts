@@ -2,7 +2,7 @@
 
 import { definedOf, routes } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
-import { toEvaluationTask } from '../../sampling/evaluation/evaluation-view.ts';
+import { toEvaluationTask } from '../../batches/evaluation/evaluation-view.ts';
 import { type AppContext, closedSignal } from '../context/context.ts';
 import { toWaitingEvaluations } from '../context/waiting.ts';
 import { createEvaluation, readEvaluationView, retryEvaluation } from '../intake/evaluation-intake.ts';

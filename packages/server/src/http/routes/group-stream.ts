@@ -2,10 +2,9 @@
 // with its seq as the event id, then `batch-end`. Trajectories are read one at a time, while the client reads.
 
 import { type BatchId, type GroupPage, toGroupsPart, toGroupsStart } from '@millrace/protocol';
-import { missing, orLost, toGroupJson } from '../../sampling/group-json.ts';
-import { toGroupView } from '../../sampling/group-view.ts';
-import type { GroupRecord } from '../../store/batch-store.ts';
-import type { Store } from '../../store/store.ts';
+import type { GroupRecord, Store } from '@millrace/store';
+import { missing, orLost, toGroupJson } from '../../batches/group-json.ts';
+import { toGroupView } from '../../batches/group-view.ts';
 import type { AppContext } from '../context/context.ts';
 import { readBatchView, unknownBatch } from '../intake/batch-intake.ts';
 

@@ -10,10 +10,9 @@ import {
   routes,
   trajectoryMediaType,
 } from '@millrace/protocol';
+import { type RolloutRecord, toRolloutView } from '@millrace/store';
 import type { FastifyInstance } from 'fastify';
-import { toTrajectoryJson } from '../../sampling/group-json.ts';
-import type { RolloutRecord } from '../../store/rollout-record.ts';
-import { toRolloutView } from '../../store/rollout-view.ts';
+import { toTrajectoryJson } from '../../batches/group-json.ts';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { toWaitingViews } from '../context/waiting.ts';
 import { checkIntake, readSubmissions, retryRollout, submitAll, unknownRollout } from '../intake/intake.ts';

@@ -1,11 +1,11 @@
 // The routes for monitoring: events, status, machines, health, readiness, metrics and the OpenAPI document; and what a worker needs to join.
 
 import { Readable } from 'node:stream';
+import { sleep } from '@millrace/base/clock';
 import { messageOf, RolloutError, routes } from '@millrace/protocol';
+import { StoreError } from '@millrace/store';
 import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
-import { sleep } from '../../base/clock.ts';
-import { StoreError } from '../../store/store-fault.ts';
 import { type AppContext, closedSignal } from '../context/context.ts';
 import { isAlive } from '../context/status.ts';
 import { checkIntake } from '../intake/intake.ts';

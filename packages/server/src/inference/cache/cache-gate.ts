@@ -1,7 +1,7 @@
 // Where rollouts wait for one KV cache. Each waits for its own signal too, and all of them go if the backend does.
 
-import type { Clock } from '../../base/clock.ts';
-import { raceSignal } from '../../base/race.ts';
+import type { Clock } from '@millrace/base/clock';
+import { raceSignal } from '@millrace/base/race';
 import { CacheAdmission, type CacheAsk, type CacheCall, type CacheView } from './cache-admission.ts';
 
 /** How often the rule is asked again while any rollout is held: a tool may have taken too long since. */

@@ -1,9 +1,9 @@
 // The KV caches of all backends as one worker sees them: one for each data-parallel rank. Workers that share a backend divide its caches by the
 // age of their rollouts.
 
+import type { Clock } from '@millrace/base/clock';
+import type { BackendRecord } from '@millrace/engines';
 import type { BackendId } from '@millrace/protocol';
-import type { Clock } from '../../base/clock.ts';
-import type { BackendRecord } from '../backends/backend.ts';
 import { CacheGate } from './cache-gate.ts';
 
 interface SharedBackend {

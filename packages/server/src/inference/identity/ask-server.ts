@@ -1,11 +1,9 @@
 // Asks a server about itself: one request, whose reply is read whole up to a limit.
 
+import { type BackendRecord, readBounded, toSessionAddress } from '@millrace/engines';
 import { messageOf, RolloutError, tryJson } from '@millrace/protocol';
 import { type Dispatcher, request } from 'undici';
 import type { z } from 'zod';
-import type { BackendRecord } from '../backends/backend.ts';
-import { toSessionAddress } from '../backends/calls/session-address.ts';
-import { readBounded } from '../backends/http-post.ts';
 
 export type AskedServer = Pick<BackendRecord, 'url' | 'apiKey' | 'dialect' | 'model'>;
 

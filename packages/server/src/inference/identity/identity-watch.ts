@@ -2,13 +2,13 @@
 // if anything is in doubt, and after it if anything happened meanwhile that a restart would cause: a new connection, a failed call, another
 // header or route. One proof serves all turns that ended before it began.
 
+import { type Clock, sleep } from '@millrace/base/clock';
+import type { Uncharged } from '@millrace/base/deadline';
+import type { Log } from '@millrace/base/log';
+import { raceSignal } from '@millrace/base/race';
+import type { BackendProbe } from '@millrace/engines';
 import { messageOf, RolloutError } from '@millrace/protocol';
-import { type Clock, sleep } from '../../base/clock.ts';
-import type { Uncharged } from '../../base/deadline.ts';
-import type { Log } from '../../base/log.ts';
-import { raceSignal } from '../../base/race.ts';
-import type { BackendProbe } from '../backends/backend.ts';
-import { findFault, isKnownInstance, isSameProbe } from './identity.ts';
+import { findFault, isKnownInstance, isSameProbe } from '@millrace/store';
 
 export interface IdentityWatchOptions {
   /** What the store knows of the server. */

@@ -1,7 +1,7 @@
 // How the running calls of this process on one backend get on: shows whether an engine is slow or does nothing.
 
+import type { Clock } from '@millrace/base/clock';
 import type { CallProgressReport } from '@millrace/protocol';
-import type { Clock } from '../../base/clock.ts';
 import { TokenRate } from './token-rate.ts';
 
 /** A call that runs. */

@@ -1,12 +1,11 @@
 // Which backends work, judged from the calls that rollouts make. Several failures in a row break a backend for this machine, and for all
 // if others agree; a broken one is probed until it recovers. A busy or slow backend is not broken.
 
+import { type Clock, sleep } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import type { BackendProbe, BackendRecord } from '@millrace/engines';
 import { type BackendId, messageOf, RolloutError } from '@millrace/protocol';
-import { type Clock, sleep } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { BackendProbe, BackendRecord } from '../backends/backend.ts';
-import { findFault } from '../identity/identity.ts';
-import type { Placements } from './placements.ts';
+import { findFault, type Placements } from '@millrace/store';
 
 /**
  * - answered: the server works, even if it refused or aborted the request

@@ -2,16 +2,16 @@
 // reports its end once; the lease, the traffic counts and the health monitor all learn of it there.
 
 import { createHash, randomUUID } from 'node:crypto';
+import type { Clock } from '@millrace/base/clock';
+import type { Backend, BackendRecord, Generation } from '@millrace/engines';
 import type { BackendId, RolloutError } from '@millrace/protocol';
-import type { Clock } from '../../base/clock.ts';
-import type { Backend, BackendRecord, Generation } from '../backends/backend.ts';
+import type { PlacedRollout } from '@millrace/store';
 import type { CacheAsk, CacheCall } from '../cache/cache-admission.ts';
 import type { CacheGate } from '../cache/cache-gate.ts';
 import type { CacheGates } from '../cache/cache-gates.ts';
 import type { IdentityWatch } from '../identity/identity-watch.ts';
 import type { CallInFlight, CallProgress } from './call-progress.ts';
 import { type HealthMonitor, judgeFailure, type Outcome } from './health.ts';
-import type { PlacedRollout } from './placements.ts';
 import type { Traffic } from './traffic.ts';
 
 /** A backend in the pool, shared by its leases. */

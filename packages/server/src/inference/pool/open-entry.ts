@@ -1,22 +1,17 @@
 // Opens a backend for the pool: its connections, its adapter over them, and the watch that proves which server answers. Another server at the
 // same address gets new connections: one that is kept open could still lead to the old one.
 
+import type { Clock } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import { type Backend, type BackendProbe, type BackendRecord, type HttpBackendOptions, logprobsOf, openBackend } from '@millrace/engines';
 import { definedOf, messageOf } from '@millrace/protocol';
+import { findChange, joinProbe, type Placements, probeTimeoutMs } from '@millrace/store';
 import { Agent } from 'undici';
-import type { Clock } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { Backend, BackendProbe, BackendRecord } from '../backends/backend.ts';
-import type { HttpBackendOptions } from '../backends/http-backend.ts';
-import { logprobsOf } from '../backends/logprobs.ts';
-import { openBackend } from '../backends/open-backend.ts';
 import { openAsk } from '../identity/ask-server.ts';
-import { findChange, joinProbe } from '../identity/identity.ts';
 import { IdentityWatch } from '../identity/identity-watch.ts';
 import { readInstance } from '../identity/instance.ts';
 import { CallProgress } from './call-progress.ts';
 import type { PoolEntry } from './lease.ts';
-import type { Placements } from './placements.ts';
-import { probeTimeoutMs } from './placements.ts';
 import { within } from './probe.ts';
 import { isSameServer } from './record-view.ts';
 import { probeServer } from './server-probe.ts';

@@ -1,11 +1,10 @@
 // What a pool of backends is opened with.
 
-import type { Clock } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { Pace } from '../../base/pace.ts';
-import type { Backend, BackendRecord } from '../backends/backend.ts';
-import type { Placements } from './placements.ts';
-import type { Routing } from './routing.ts';
+import type { Clock } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import type { Pace } from '@millrace/base/pace';
+import type { Backend, BackendRecord } from '@millrace/engines';
+import type { Placements, Routing } from '@millrace/store';
 import type { TokenizerSample } from './tokenizer-check.ts';
 
 export interface PoolOptions {

@@ -1,21 +1,30 @@
 // The pool of backends. A rollout is placed once, among all rollouts of all workers, and keeps its backend: it moves only when that
 // backend fails, leaves, breaks, or is far busier than the others. The pool does not poll.
 
+import { type Clock, sleep, systemClock } from '@millrace/base/clock';
+import { raceSignal } from '@millrace/base/race';
+import type { BackendRecord } from '@millrace/engines';
 import { type BackendId, type CallProgressReport, definedOf, RolloutError } from '@millrace/protocol';
+import {
+  type BackendLoad,
+  type CacheSize,
+  chooseBackend,
+  defaultRouting,
+  isFarBusier,
+  type OldestOn,
+  type PlacedRollout,
+  type Placements,
+  type PlaceOptions,
+} from '@millrace/store';
 import { Agent } from 'undici';
-import { type Clock, sleep, systemClock } from '../../base/clock.ts';
-import { raceSignal } from '../../base/race.ts';
-import type { BackendRecord } from '../backends/backend.ts';
 import { CacheGates } from '../cache/cache-gates.ts';
 import { readProgress } from './call-progress.ts';
 import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import { type EntryDeps, type OpenEntry, openEntry, openPlainEntry } from './open-entry.ts';
-import type { BackendLoad, CacheSize, OldestOn, PlacedRollout, Placements, PlaceOptions } from './placements.ts';
 import type { PoolOptions } from './pool-options.ts';
 import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
 import { isUp, toOwnView } from './record-view.ts';
-import { chooseBackend, defaultRouting, isFarBusier } from './routing.ts';
 import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
 import { Traffic } from './traffic.ts';

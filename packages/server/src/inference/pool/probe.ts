@@ -1,13 +1,12 @@
 // The two probes of a backend that may be down: whether its server reports itself healthy, and whether it generates a token.
 // Each has a time limit.
 
+import type { Clock } from '@millrace/base/clock';
+import { raceSignal } from '@millrace/base/race';
+import { type Backend, type BackendRecord, type GenerateRequest, healthPathOf, readHealth } from '@millrace/engines';
 import { definedOf, RolloutError, sampling } from '@millrace/protocol';
+import { probeTimeoutMs } from '@millrace/store';
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../../base/clock.ts';
-import { raceSignal } from '../../base/race.ts';
-import type { Backend, BackendRecord, GenerateRequest } from '../backends/backend.ts';
-import { healthPathOf, readHealth } from '../backends/calls/server-health.ts';
-import { probeTimeoutMs } from './placements.ts';
 
 export interface ProbeOptions {
   readonly signal: AbortSignal;

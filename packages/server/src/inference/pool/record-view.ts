@@ -1,6 +1,6 @@
 // How a pool on one machine reads the record of a backend.
 
-import type { BackendRecord } from '../backends/backend.ts';
+import type { BackendRecord } from '@millrace/engines';
 
 /** A backend that this machine cannot reach is broken here. */
 export function toOwnView(record: BackendRecord, machine: string | undefined): BackendRecord {

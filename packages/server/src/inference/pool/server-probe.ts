@@ -2,16 +2,12 @@
 // its engine and version, its model, its context length, which start of it answers, which token route it has, what its logprobs are of, and
 // whether its tokenizer is the service's. At most one token is sampled, and none while the policy is paused.
 
+import { type BackendProbe, completionsRoute, describeRefusal, healthPathOf, isWithoutRoute, tokenRoutes } from '@millrace/engines';
 import { type Dialect, definedOf, type LogprobsMode, messageOf, RolloutError } from '@millrace/protocol';
+import { factsOf, toSeveral } from '@millrace/store';
 import { Agent } from 'undici';
 import { z } from 'zod';
-import type { BackendProbe } from '../backends/backend.ts';
-import { healthPathOf } from '../backends/calls/server-health.ts';
-import { tokenRoutes } from '../backends/open-backend.ts';
-import { describeRefusal, isWithoutRoute } from '../backends/vllm.ts';
-import { completionsRoute } from '../backends/vllm-wire.ts';
 import { type Ask, type AskedServer, openAsk, parseAnswer, type ServerAnswer } from '../identity/ask-server.ts';
-import { factsOf, toSeveral } from '../identity/identity.ts';
 import { readInstance } from '../identity/instance.ts';
 import { type ProbeOptions, within } from './probe.ts';
 import { checkTokenizer, type TokenizerSample } from './tokenizer-check.ts';

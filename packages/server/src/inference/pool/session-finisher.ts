@@ -1,10 +1,9 @@
 // Informs a router in front of the servers that a rollout's session is over, for routers that count open sessions. No call waits
 // for it, and a server without that route is asked only once.
 
+import type { Clock } from '@millrace/base/clock';
+import { type BackendRecord, toSessionAddress } from '@millrace/engines';
 import { type Dispatcher, request } from 'undici';
-import type { Clock } from '../../base/clock.ts';
-import type { BackendRecord } from '../backends/backend.ts';
-import { toSessionAddress } from '../backends/calls/session-address.ts';
 
 const timeoutMs = 10_000;
 

@@ -1,6 +1,6 @@
 // Tokens per second over about the last ten seconds, from a counter that only grows.
 
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '@millrace/base/clock';
 
 const windowMs = 10_000;
 

@@ -1,11 +1,11 @@
 // Whether a server's tokenizer is the service's: both encode the same texts, and the ids are compared. A server with another
 // vocabulary would continue ids that mean something else to it, and nothing else would show it.
 
+import type { Pace } from '@millrace/base/pace';
+import type { BackendProbe } from '@millrace/engines';
+import type { Conversation } from '@millrace/model';
 import { type Dialect, tryJson } from '@millrace/protocol';
 import { z } from 'zod';
-import type { Pace } from '../../base/pace.ts';
-import type { Conversation } from '../../trajectory/conversation.ts';
-import type { BackendProbe } from '../backends/backend.ts';
 import type { ServerAnswer } from '../identity/ask-server.ts';
 
 /** Texts with the ids that the service's tokenizer gives them. */

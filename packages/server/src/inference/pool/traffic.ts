@@ -1,8 +1,8 @@
 // Counts what the calls to each backend amount to. The worker takes the counts every few seconds and writes them to the event log,
 // so that no call costs a write.
 
+import type { Generation } from '@millrace/engines';
 import { type BackendId, messageOf, type RolloutError } from '@millrace/protocol';
-import type { Generation } from '../backends/backend.ts';
 import { judgeFailure } from './health.ts';
 
 /** As it stands in the event. */

@@ -1,10 +1,9 @@
 // What an agent is charged for its calls: neither the wait until a call may begin, nor the time for which the machine had no core, no disk and
 // no memory for its sandbox. Short calls are not looked at: that would cost more than it is worth.
 
-import type { Clock } from '../../base/clock.ts';
-import type { Deadline, Uncharged } from '../../base/deadline.ts';
-import { OwnClock } from '../../sandbox/limits/own-clock.ts';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Clock } from '@millrace/base/clock';
+import type { Deadline, Uncharged } from '@millrace/base/deadline';
+import { OwnClock, type Sandbox } from '@millrace/sandbox';
 
 /** A call is looked at when it has taken this long, and then again and again. */
 const lookMs = 1000;

@@ -1,6 +1,9 @@
 // What one attempt has produced so far: its sandbox, ledger, timings and score. It is created at the claim, so that the
 // results so far are kept however the attempt ends.
 
+import type { Clock } from '@millrace/base/clock';
+import { Expired } from '@millrace/base/deadline';
+import type { ModelDigests } from '@millrace/model';
 import {
   definedOf,
   type Failure,
@@ -12,17 +15,11 @@ import {
   type Trajectory,
   toRolloutError,
 } from '@millrace/protocol';
-import type { AgentEnd } from '../../agent/agent-end.ts';
+import type { Sandbox } from '@millrace/sandbox';
+import type { AgentEnd, Opened, Scenario, Score } from '@millrace/scenarios';
+import type { ClaimedRollout } from '@millrace/store';
 import type { AgentTally } from '../../agent/turn-loop.ts';
-import type { Clock } from '../../base/clock.ts';
-import { Expired } from '../../base/deadline.ts';
 import type { Sampler } from '../../inference/sampler.ts';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
-import type { Opened } from '../../scenario/hooks.ts';
-import type { Scenario } from '../../scenario/scenario.ts';
-import type { Score } from '../../scenario/verifier/verifier.ts';
-import type { ClaimedRollout } from '../../store/store.ts';
-import type { ModelDigests } from '../../trajectory/conversation.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */

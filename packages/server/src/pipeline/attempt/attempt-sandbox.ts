@@ -1,6 +1,6 @@
 // The sandboxes of an attempt: the agent's, then those of the verifier. All are closed however the attempt ends, even while one opens.
 
-import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Sandbox } from '@millrace/sandbox';
 
 export class AttemptSandbox implements AsyncDisposable {
   #opened: Promise<Sandbox>[] = [];

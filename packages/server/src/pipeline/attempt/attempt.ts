@@ -1,15 +1,23 @@
 // One attempt at a rollout, from its claim to the single write that ends it. Only this file decides a rollout's moves and its end,
 // and assigns the blame for a failure.
 
+import { Deadline } from '@millrace/base/deadline';
+import { type Log, stackOf } from '@millrace/base/log';
+import { raceSignal } from '@millrace/base/race';
+import type { Slot } from '@millrace/base/slots';
 import { definedOf, type Failure, type MachineLabels, messageOf, RolloutError, type StageName } from '@millrace/protocol';
-import { Deadline } from '../../base/deadline.ts';
-import { type Log, stackOf } from '../../base/log.ts';
-import { raceSignal } from '../../base/race.ts';
-import type { Slot } from '../../base/slots.ts';
-import { lowestRewardOf, parseTask } from '../../scenario/hooks.ts';
-import { type ClaimedRollout, type Ending, longestDelayMs, type Store, type WorkerRecord } from '../../store/store.ts';
-import { StoreFault } from '../../store/store-fault.ts';
-import { hasLabels, labelsOf, toScenarioLabel } from '../../store/work-class.ts';
+import { lowestRewardOf, parseTask } from '@millrace/scenarios';
+import {
+  type ClaimedRollout,
+  type Ending,
+  hasLabels,
+  labelsOf,
+  longestDelayMs,
+  type Store,
+  StoreFault,
+  toScenarioLabel,
+  type WorkerRecord,
+} from '@millrace/store';
 import { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { evaluateAttempt } from './evaluate.ts';

@@ -1,6 +1,6 @@
 // What controls of verifiers showed, for a while, so that a broken verifier is not tried again for each of its rollouts.
 
-import type { Clock } from '../../base/clock.ts';
+import type { Clock } from '@millrace/base/clock';
 
 /** A verifier that works is likely to do so for a while; one that is broken may be repaired at any time. */
 const [worksMs, brokenMs] = [600_000, 30_000];

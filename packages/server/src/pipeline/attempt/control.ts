@@ -2,14 +2,20 @@
 // showed is remembered for a while, so that a broken verifier is not tried again for each of its rollouts.
 
 import { createHash } from 'node:crypto';
+import { Deadline } from '@millrace/base/deadline';
+import { raceSignal } from '@millrace/base/race';
 import { definedOf, RolloutError } from '@millrace/protocol';
-import type { AgentEnd } from '../../agent/agent-end.ts';
-import { Deadline } from '../../base/deadline.ts';
-import { raceSignal } from '../../base/race.ts';
-import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { collectScenario, initScenario, type Opened, prepareScenario, sandboxOf } from '../../scenario/hooks.ts';
-import type { InitContext } from '../../scenario/scenario.ts';
-import { findDisturbance } from '../../scenario/verifier/own-time.ts';
+import type { Sandbox } from '@millrace/sandbox';
+import {
+  type AgentEnd,
+  collectScenario,
+  findDisturbance,
+  type InitContext,
+  initScenario,
+  type Opened,
+  prepareScenario,
+  sandboxOf,
+} from '@millrace/scenarios';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';

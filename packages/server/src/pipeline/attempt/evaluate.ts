@@ -2,9 +2,7 @@
 // nothing: if that can be judged, what this agent left broke the verifier, and its reward is the lowest. Otherwise the verifier is at fault.
 
 import { RolloutError } from '@millrace/protocol';
-import { findDisturbance } from '../../scenario/verifier/own-time.ts';
-import type { Score } from '../../scenario/verifier/verifier.ts';
-import { isShownFault } from '../../scenario/verifier/verifier-fault.ts';
+import { findDisturbance, isShownFault, type Score } from '@millrace/scenarios';
 import type { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';

@@ -1,12 +1,17 @@
 // One call of a scenario's `evaluate`, in sandboxes and on a clock of its own.
 
+import { raceSignal } from '@millrace/base/race';
 import { definedOf } from '@millrace/protocol';
-import type { AgentEnd } from '../../agent/agent-end.ts';
-import { raceSignal } from '../../base/race.ts';
-import type { Sandbox, SandboxSpec } from '../../sandbox/sandbox.ts';
-import { evaluateSandboxOf, evaluateScenario, evaluateTimeoutOf } from '../../scenario/hooks.ts';
-import { OwnTime, type OwnTimeOptions } from '../../scenario/verifier/own-time.ts';
-import type { Score } from '../../scenario/verifier/verifier.ts';
+import type { Sandbox, SandboxSpec } from '@millrace/sandbox';
+import {
+  type AgentEnd,
+  evaluateSandboxOf,
+  evaluateScenario,
+  evaluateTimeoutOf,
+  OwnTime,
+  type OwnTimeOptions,
+  type Score,
+} from '@millrace/scenarios';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import type { AttemptSandbox } from './attempt-sandbox.ts';
 import type { StageDeps } from './stages.ts';

@@ -1,8 +1,8 @@
 // Judges the results of some rollouts a second time: a verifier that gives the same artifact another reward is reported as flaky.
 
 import { createHash } from 'node:crypto';
+import type { Log } from '@millrace/base/log';
 import { messageOf, RolloutError, type RolloutId } from '@millrace/protocol';
-import type { Log } from '../../base/log.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { judgeOnce } from './evaluate.ts';
 import type { StageDeps } from './stages.ts';

@@ -1,9 +1,9 @@
 // Running and collecting, with the blame settled where the scenario's own code broke on what the agent said or left: if it breaks on that
 // again, and not on an agent that did nothing, the agent broke it, and its reward is the lowest.
 
+import { raceSignal } from '@millrace/base/race';
 import { definedOf } from '@millrace/protocol';
-import { raceSignal } from '../../base/race.ts';
-import { collectScenario } from '../../scenario/hooks.ts';
+import { collectScenario } from '@millrace/scenarios';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { canJudgeNothing, isRespondBrokenBy, type Running } from './control.ts';
 import { toPolicyFault } from './evaluate.ts';

@@ -1,11 +1,10 @@
 // Writes of an attempt to the store. A write that the storage refuses is repeated until it succeeds, so a full disk or a long lock
 // costs time and no rollout.
 
+import { type Clock, sleep } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
 import { messageOf } from '@millrace/protocol';
-import { type Clock, sleep } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { Claim } from '../../store/store.ts';
-import { StoreFault } from '../../store/store-fault.ts';
+import { type Claim, StoreFault } from '@millrace/store';
 
 const firstDelayMs = 100;
 const mostDelayMs = 5000;

@@ -1,10 +1,10 @@
 // One stage: a queue and its slots. There are three of them, for init, run and evaluate; they share nothing, so a slow stage never
 // holds another's slot.
 
+import { type Clock, systemClock } from '@millrace/base/clock';
+import { raceSignal } from '@millrace/base/race';
+import { Slots } from '@millrace/base/slots';
 import type { StageName, StageReport } from '@millrace/protocol';
-import { type Clock, systemClock } from '../../base/clock.ts';
-import { raceSignal } from '../../base/race.ts';
-import { Slots } from '../../base/slots.ts';
 import type { PipelineConfig } from './pipeline-config.ts';
 
 export class Stage {

@@ -1,25 +1,32 @@
 // What happens inside each stage: a sandbox is prepared, the agent runs in it, and its results are evaluated in another one.
 // Clocks run only here, so waiting for a slot is never charged.
 
+import type { Clock } from '@millrace/base/clock';
+import { Deadline, type Uncharged } from '@millrace/base/deadline';
+import type { Pace } from '@millrace/base/pace';
+import { raceSignal } from '@millrace/base/race';
+import { type Conversation, Ledger } from '@millrace/model';
 import { definedOf, RolloutError } from '@millrace/protocol';
-import type { OutsideTools } from '../../agent/outside/outside-tools.ts';
-import type { Prompts } from '../../agent/prompts.ts';
+import type { LayerCache, Sandbox, SandboxDriver } from '@millrace/sandbox';
+import {
+  compactScenario,
+  type InitContext,
+  initScenario,
+  keyOf,
+  type OutsideTools,
+  type Prompts,
+  parseTask,
+  prepareScenario,
+  runTimeoutOf,
+  type Scenario,
+  type Scenarios,
+  sandboxOf,
+} from '@millrace/scenarios';
 import { runTurns, type TurnReport } from '../../agent/turn-loop.ts';
 import { toTurnSampling } from '../../agent/turn-sampling.ts';
-import type { Clock } from '../../base/clock.ts';
-import { Deadline, type Uncharged } from '../../base/deadline.ts';
-import type { Pace } from '../../base/pace.ts';
-import { raceSignal } from '../../base/race.ts';
 import type { PolicyGate } from '../../inference/policy-gate.ts';
 import type { BackendPool } from '../../inference/pool/pool.ts';
 import { Sampler } from '../../inference/sampler.ts';
-import type { LayerCache } from '../../sandbox/layers/layer-cache.ts';
-import type { Sandbox, SandboxDriver } from '../../sandbox/sandbox.ts';
-import { compactScenario, initScenario, keyOf, parseTask, prepareScenario, runTimeoutOf, sandboxOf } from '../../scenario/hooks.ts';
-import type { Scenarios } from '../../scenario/load/load.ts';
-import type { InitContext, Scenario } from '../../scenario/scenario.ts';
-import type { Conversation } from '../../trajectory/conversation.ts';
-import { Ledger } from '../../trajectory/ledger.ts';
 import { AgentTime } from './agent-time.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import type { ControlResults } from './control-results.ts';

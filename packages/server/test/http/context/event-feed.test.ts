@@ -5,9 +5,9 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import { systemClock } from '../../../src/base/clock.ts';
+import { systemClock } from '@millrace/base/clock';
+import type { NewEvent, Store } from '@millrace/store';
 import { EventFeed } from '../../../src/http/context/event-feed.ts';
-import type { NewEvent, Store } from '../../../src/store/store.ts';
 import { openFloor, readEvents } from '../floor.ts';
 
 async function open(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {

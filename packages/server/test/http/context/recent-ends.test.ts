@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { systemClock } from '@millrace/base/clock';
 import type { Event } from '@millrace/protocol';
-import { systemClock } from '../../../src/base/clock.ts';
 import { RecentEnds } from '../../../src/http/context/recent-ends.ts';
 
 const end: Event = { id: 1, at: '2026-01-01T00:00:00.000Z', kind: 'rollout-end', data: {} };

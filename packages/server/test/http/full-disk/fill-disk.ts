@@ -6,7 +6,7 @@ import { closeSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { silentLog } from '../../../src/base/log.ts';
+import { silentLog } from '@millrace/base/log';
 import { serviceConfig } from '../../../src/config.ts';
 import { runHousekeeping } from '../../../src/housekeeping.ts';
 import { errorOf, makeResult, makeTrajectory, openFloor, task } from '../floor.ts';

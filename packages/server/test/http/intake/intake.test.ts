@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { loadScenarios } from '@millrace/scenarios';
 import { makeTempFolder } from '@millrace/testkit/plain';
-import { loadScenarios } from '../../../src/scenario/load/load.ts';
 import { errorOf, openFloor } from '../floor.ts';
 
 test('a schema that throws is named with file and line, and is no fault of the service', async () => {

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { sandboxConfig } from '@millrace/sandbox';
+import { loadScenarios } from '@millrace/scenarios';
 import type { z } from 'zod';
-import type { sandboxConfig } from '../../../src/sandbox/config.ts';
-import { loadScenarios } from '../../../src/scenario/load/load.ts';
 import { errorOf, openFloor } from '../floor.ts';
 
 const shell = { instruction: 'x', check: '[ -f /workspace/x ]' };

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { submission } from '@millrace/protocol';
+import { codeScenario } from '@millrace/scenarios';
+import type { RolloutRecord } from '@millrace/store';
 import { toBackendUrl, toProcessReply, toTask, toWantedId } from '../../../src/http/prorl/prorl-mapping.ts';
-import { codeScenario } from '../../../src/scenario/code/code.ts';
-import type { RolloutRecord } from '../../../src/store/rollout-record.ts';
 import { makeFailure, makeResult, toId } from '../floor.ts';
 
 const id = toId('a');

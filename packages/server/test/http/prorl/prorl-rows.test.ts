@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { limits } from '@millrace/protocol';
-import { loadScenarios } from '../../../src/scenario/load/load.ts';
+import { loadScenarios } from '@millrace/scenarios';
 import { type Floor, makeFailure, openFloor } from '../floor.ts';
 
 const chat = (content: string) => [{ role: 'user', content }];

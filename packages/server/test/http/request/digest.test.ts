@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
-import { Pace, runNow } from '../../../src/base/pace.ts';
+import { Pace, runNow } from '@millrace/base/pace';
 import { toDigest } from '../../../src/http/request/digest.ts';
 
 const canonical: readonly (readonly [unknown, string])[] = [

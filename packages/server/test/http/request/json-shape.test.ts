@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { runNow } from '@millrace/base/pace';
 import { measureLoopBlock } from '@millrace/testkit/plain';
-import { runNow } from '../../../src/base/pace.ts';
 import { findShapeFault } from '../../../src/http/request/json-shape.ts';
 import { openFloor } from '../floor.ts';
 

@@ -14,7 +14,7 @@ import {
   type Trajectory,
   toTrajectoryView,
 } from '@millrace/protocol';
-import type { Store } from '../../../src/store/store.ts';
+import type { Store } from '@millrace/store';
 import { finishQueued, openBatchFloor } from '../batch-floor.ts';
 import { makeTrajectory } from '../floor.ts';
 

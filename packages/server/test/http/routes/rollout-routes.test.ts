@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { test } from 'node:test';
 import { fromBinary, rolloutId, trajectoryMediaType, trajectoryView } from '@millrace/protocol';
+import type { Store } from '@millrace/store';
 import { z } from 'zod';
-import type { Store } from '../../../src/store/store.ts';
 import { errorOf, makeFailure, makeTrajectory, openFloor, shareFloor, task } from '../floor.ts';
 
 const sharedFloor = shareFloor();

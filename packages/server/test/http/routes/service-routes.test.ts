@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { silentLog } from '@millrace/base/log';
 import { backendId, type CallProgressReport, serviceStatus, workerId } from '@millrace/protocol';
 import { FakeClock, makeBatch, makeReport } from '@millrace/testkit';
-import { silentLog } from '../../../src/base/log.ts';
-import { limitFileSize } from '../../store/sqlite/bed.ts';
+import { limitFileSize } from '../../../../store/test/sqlite/bed.ts';
 import { errorOf, makeFailure, makeResult, openFloor, shareFloor, task } from '../floor.ts';
 
 const sharedFloor = shareFloor();

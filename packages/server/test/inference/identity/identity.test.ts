@@ -2,9 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { BackendProbe } from '../../../src/inference/backends/backend.ts';
-import { logprobsOf } from '../../../src/inference/backends/logprobs.ts';
-import { findChange, isKnownInstance, joinProbe } from '../../../src/inference/identity/identity.ts';
+import { type BackendProbe, logprobsOf } from '@millrace/engines';
+import { findChange, isKnownInstance, joinProbe } from '@millrace/store';
 
 const known: BackendProbe = {
   instance: '1',

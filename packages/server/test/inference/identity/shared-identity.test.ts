@@ -3,16 +3,15 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { systemClock } from '@millrace/base/clock';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { Ledger } from '@millrace/model';
 import { backendId, sampling } from '@millrace/protocol';
+import { openSqliteStore, type Store } from '@millrace/store';
 import { FakeBackend, type FakeBackendOptions, makeTempFolder, openFakeTokens } from '@millrace/testkit';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLog } from '../../../src/base/log.ts';
-import { Pace } from '../../../src/base/pace.ts';
 import { BackendPool } from '../../../src/inference/pool/pool.ts';
 import { Sampler } from '../../../src/inference/sampler.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
-import type { Store } from '../../../src/store/store.ts';
-import { Ledger } from '../../../src/trajectory/ledger.ts';
 
 const tokens = await openFakeTokens();
 const id = backendId.parse('a');

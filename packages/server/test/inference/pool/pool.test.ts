@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import type { BackendRecord } from '@millrace/engines';
 import { backendId, RolloutError } from '@millrace/protocol';
-import { silentLog } from '../../../src/base/log.ts';
-import { Pace } from '../../../src/base/pace.ts';
-import type { BackendRecord } from '../../../src/inference/backends/backend.ts';
 import { BackendPool } from '../../../src/inference/pool/pool.ts';
 
 const signal = new AbortController().signal;

@@ -2,16 +2,15 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { systemClock } from '@millrace/base/clock';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import { type BackendRecord, openBackend } from '@millrace/engines';
 import { backendId, type Dialect } from '@millrace/protocol';
 import { openFakeBackend } from '@millrace/testkit';
 import { Agent } from 'undici';
-import { systemClock } from '../../../src/base/clock.ts';
-import { silentLog } from '../../../src/base/log.ts';
-import { Pace } from '../../../src/base/pace.ts';
-import type { BackendRecord } from '../../../src/inference/backends/backend.ts';
-import { openBackend } from '../../../src/inference/backends/open-backend.ts';
+import { openServer } from '../../../../engines/test/open-server.ts';
 import { checkHealth, tryOut } from '../../../src/inference/pool/probe.ts';
-import { openServer } from '../open-server.ts';
 
 const { signal } = new AbortController();
 

@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { systemClock } from '@millrace/base/clock';
+import { Pace } from '@millrace/base/pace';
+import { openConversation } from '@millrace/model';
 import { openFakeBackend, openFakeTokens, qwen3Folder } from '@millrace/testkit';
-import { systemClock } from '../../../src/base/clock.ts';
-import { Pace } from '../../../src/base/pace.ts';
+import { openServer } from '../../../../engines/test/open-server.ts';
 import { probeServer } from '../../../src/inference/pool/server-probe.ts';
 import { sampleTokenizer } from '../../../src/inference/pool/tokenizer-check.ts';
-import { openConversation } from '../../../src/trajectory/conversation.ts';
-import { openServer } from '../open-server.ts';
 
 const tokens = await openFakeTokens();
 const qwen3 = await sampleTokenizer(await openConversation(qwen3Folder()), new Pace());

@@ -5,7 +5,11 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
+import { silentLog } from '@millrace/base/log';
+import { Pace } from '@millrace/base/pace';
+import type { Backend, BackendRecord, GenerateRequest } from '@millrace/engines';
 import { type BackendId, backendId, RolloutError, sampling, workerId } from '@millrace/protocol';
+import { type Claim, openSqliteStore, type Store } from '@millrace/store';
 import {
   FakeBackend,
   type FakeBackendOptions,
@@ -16,16 +20,11 @@ import {
   openFakeTokens,
   scriptedFaults,
 } from '@millrace/testkit';
-import { silentLog } from '../../../src/base/log.ts';
-import { Pace } from '../../../src/base/pace.ts';
-import type { Backend, BackendRecord, GenerateRequest } from '../../../src/inference/backends/backend.ts';
+import { openServer } from '../../../../engines/test/open-server.ts';
 import { PolicyGate } from '../../../src/inference/policy-gate.ts';
 import type { BackendLease } from '../../../src/inference/pool/lease.ts';
 import { BackendPool } from '../../../src/inference/pool/pool.ts';
 import type { PoolOptions } from '../../../src/inference/pool/pool-options.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/sqlite.ts';
-import type { Claim, Store } from '../../../src/store/store.ts';
-import { openServer } from '../open-server.ts';
 
 const { signal } = new AbortController();
 const tokens = await openFakeTokens();

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Deadline } from '@millrace/base/deadline';
 import { FakeClock } from '@millrace/testkit/plain';
-import { Deadline } from '../../../src/base/deadline.ts';
 import { AgentTime } from '../../../src/pipeline/attempt/agent-time.ts';
 
 async function charge({ isBusy, share = 0 }: { isBusy: boolean; share?: number }, seconds: number) {

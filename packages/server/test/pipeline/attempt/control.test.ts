@@ -3,11 +3,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
+import { probeBubblewrap, type Sandbox } from '@millrace/sandbox';
+import { type Scenario, ScenarioError } from '@millrace/scenarios';
 import { z } from 'zod';
-import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
-import type { Sandbox } from '../../../src/sandbox/sandbox.ts';
-import type { Scenario } from '../../../src/scenario/scenario.ts';
-import { ScenarioError } from '../../../src/scenario/scenario-error.ts';
 import { bash, finish, says, WorkerBed } from '../worker-bed.ts';
 
 const probe = await probeBubblewrap();

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { type Fields, silentLog } from '@millrace/base/log';
 import { type RolloutId, rolloutId } from '@millrace/protocol';
+import { probeBubblewrap } from '@millrace/sandbox';
+import type { Scenario } from '@millrace/scenarios';
 import { z } from 'zod';
-import { type Fields, silentLog } from '../../../src/base/log.ts';
 import { isRejudged } from '../../../src/pipeline/attempt/rejudge.ts';
-import { probeBubblewrap } from '../../../src/sandbox/bubblewrap/probe.ts';
-import type { Scenario } from '../../../src/scenario/scenario.ts';
 import { WorkerBed } from '../worker-bed.ts';
 
 const probe = await probeBubblewrap();

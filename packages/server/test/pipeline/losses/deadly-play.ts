@@ -1,8 +1,8 @@
 // A user's scenario whose code some answers take along with its worker, as a pattern that never ends or a native library would.
 
 import { setImmediate } from 'node:timers';
+import type { Scenario } from '@millrace/scenarios';
 import { z } from 'zod';
-import type { Scenario } from '../../../src/scenario/scenario.ts';
 
 const task = z.strictObject({ question: z.string(), isBroken: z.boolean().default(false) });
 

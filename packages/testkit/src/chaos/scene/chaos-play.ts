@@ -3,7 +3,7 @@
 
 import { appendFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Scenario } from '@millrace/server';
+import type { Scenario } from '@millrace/scenarios';
 import { z } from 'zod';
 import { type Policy, renderCall } from '../../fake-backend/policy.ts';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import type { BlobStore } from '@millrace/server';
+import type { BlobStore } from '@millrace/store';
 
 /** `another` opens the same blobs as another process would. */
 export interface BlobBed extends AsyncDisposable {

@@ -1,6 +1,6 @@
 // What the parts of the sandbox suite share: the sandbox under test, and a short way to run a command in its shell.
 
-import type { Sandbox, SandboxDriver, ShellResult } from '@millrace/server';
+import type { Sandbox, SandboxDriver, ShellResult } from '@millrace/sandbox';
 
 export const timeoutMs = 10_000;
 

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
-import type { SandboxSpec } from '@millrace/server';
+import type { SandboxSpec } from '@millrace/sandbox';
 import { timeoutMs } from './context.ts';
 
 /** How another process opens the driver under test. */

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import type { Sandbox, ShellResult } from '@millrace/server';
+import type { Sandbox, ShellResult } from '@millrace/sandbox';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
 const small = { cpus: 1, memoryMiB: 384, processes: 64, diskMiB: 16, openFiles: 128 };

@@ -7,7 +7,7 @@ import { access, readFile, rm, watch } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import type { Sandbox } from '@millrace/server';
+import type { Sandbox } from '@millrace/sandbox';
 import { makeTempFolder } from '../../temp-folder.ts';
 import { type SuiteContext, timeoutMs } from './context.ts';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { test } from 'node:test';
-import { sleep } from '@millrace/server';
+import { sleep } from '@millrace/base/clock';
 import { readCommandLines } from '../../plain/command-lines.ts';
 import { type SuiteContext, timeoutMs } from './context.ts';
 

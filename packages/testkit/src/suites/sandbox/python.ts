@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { before, type TestContext, test } from 'node:test';
-import type { PythonOptions, PythonResult } from '@millrace/server';
+import type { PythonOptions, PythonResult } from '@millrace/sandbox';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
 export function definePython({ sandbox, driver }: SuiteContext): void {

@@ -1,7 +1,7 @@
 // The contract suite of sandboxes: what every driver promises, and what the model sees for each thing that an agent does.
 
 import { after, before, describe } from 'node:test';
-import type { Sandbox, SandboxDriver } from '@millrace/server';
+import type { Sandbox, SandboxDriver } from '@millrace/sandbox';
 import { defineComposedAttacks } from './attacks/compose.ts';
 import { defineAttacks } from './attacks/run-attacks.ts';
 import { type SuiteContext, timeoutMs } from './context.ts';

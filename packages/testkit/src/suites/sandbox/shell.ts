@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ShellResult } from '@millrace/server';
+import type { ShellResult } from '@millrace/sandbox';
 import type { SuiteContext } from './context.ts';
 
 export function defineState(context: SuiteContext): void {

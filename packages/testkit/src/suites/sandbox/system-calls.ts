@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
-import type { Sandbox } from '@millrace/server';
+import type { Sandbox } from '@millrace/sandbox';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
 /** The arguments change nothing where the call is not refused; most are invalid. A second number is for arm64, if it differs. */

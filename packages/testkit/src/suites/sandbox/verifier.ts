@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
-import { loadScenarios, type Score } from '@millrace/server';
+import { loadScenarios, type Score } from '@millrace/scenarios';
 import { type SuiteContext, timeoutMs } from './context.ts';
 
 interface Forgery extends Judgement {

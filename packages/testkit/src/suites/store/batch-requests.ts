@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { MoreTasks } from '@millrace/server';
+import type { MoreTasks } from '@millrace/store';
 import { type OpenBed, openTimedBed } from './bed/bed.ts';
 import { makeBatch, makeGroup, toBatch, toGroup } from './bed/bed-batches.ts';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type BatchId, definedOf, isTerminal, type RolloutId } from '@millrace/protocol';
-import type { Settlement, Store } from '@millrace/server';
+import type { Settlement, Store } from '@millrace/store';
 import { makeId, makeReport, makeResult, makeTrajectory, type OpenBed, openTimedBed, registerWorker, roomy, submitAll } from './bed/bed.ts';
 import { makeBatch, makeGroup, toBatch, toGroup } from './bed/bed-batches.ts';
 

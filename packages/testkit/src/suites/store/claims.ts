@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Claim, Store } from '@millrace/server';
+import type { Claim, Store } from '@millrace/store';
 import {
   claimOne,
   leaseMs,

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { evaluationId } from '@millrace/protocol';
-import type { Store } from '@millrace/server';
+import type { Store } from '@millrace/store';
 import { makeFailure, makeId, makeResult, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed/bed.ts';
 import { begin, e, finish, makeEvaluation } from './bed/bed-batches.ts';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { EventKind } from '@millrace/protocol';
-import type { Store } from '@millrace/server';
+import type { Store } from '@millrace/store';
 import {
   claimOne,
   leaseMs,

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { backendId, type WorkerId } from '@millrace/protocol';
-import type { Store } from '@millrace/server';
+import type { Store } from '@millrace/store';
 import { leaseMs, makeFailure, makeReport, maxLosses, moveUpTo, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed/bed.ts';
 import { begin, e, makeBatch, makeEvaluation, makeGroup, toBatch } from './bed/bed-batches.ts';
 

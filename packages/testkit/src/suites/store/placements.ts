@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type BackendId, backendId } from '@millrace/protocol';
-import type { Claim, Store } from '@millrace/server';
+import type { Claim, Store } from '@millrace/store';
 import {
   leaseMs,
   makeFailure,

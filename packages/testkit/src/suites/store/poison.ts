@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ClaimedRollout, Store } from '@millrace/server';
+import type { ClaimedRollout, Store } from '@millrace/store';
 import { claimOne, makeId, type OpenBed, openTimedBed, registerWorker, submitAll, type TimedBed } from './bed/bed.ts';
 
 const rules = { maxLosses: 10, retryDelayMs: 1000 };

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { BackendRecord } from '@millrace/engines';
 import { backendId } from '@millrace/protocol';
-import type { BackendRecord, Store } from '@millrace/server';
+import type { Store } from '@millrace/store';
 import { leaseMs, maxLosses, type OpenBed, openTimedBed, registerWorker } from './bed/bed.ts';
 
 const resume = { cachesFlushed: true };

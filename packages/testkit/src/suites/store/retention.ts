@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dropText } from '@millrace/protocol';
-import type { Settlement, Store } from '@millrace/server';
+import type { Settlement, Store } from '@millrace/store';
 import { makeId, makeResult, makeRollout, makeTrajectory, type OpenBed, openTimedBed, registerWorker, submitAll } from './bed/bed.ts';
 import { makeBatch, makeGroup, toBatch, toGroup } from './bed/bed-batches.ts';
 

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { BackendRecord } from '@millrace/engines';
 import { type BackendId, backendId } from '@millrace/protocol';
-import type { BackendRecord } from '@millrace/server';
 import {
   claimOne,
   leaseMs,

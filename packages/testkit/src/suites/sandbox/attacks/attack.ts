@@ -1,6 +1,6 @@
 // An attack: what a hostile agent runs, and what must hold afterwards. Attacks are data; `run-attacks.ts` runs all of them on every driver.
 
-import type { Sandbox, SandboxDriver, SandboxSpec, ShellResult } from '@millrace/server';
+import type { Sandbox, SandboxDriver, SandboxSpec, ShellResult } from '@millrace/sandbox';
 
 export const timeoutMs = 10_000;
 

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { test } from 'node:test';
-import type { Sandbox } from '@millrace/server';
+import type { Sandbox } from '@millrace/sandbox';
 import { makeRandom } from '../../../models/random.ts';
 import { type Attack, type AttackTarget, timeoutMs } from './attack.ts';
 import { act, assertAlive, attacks, isBlamedOnPolicy, smallLimits } from './run-attacks.ts';

@@ -1,7 +1,7 @@
 // Attacks on the executor, which runs next to the agent as the same user. It cannot be killed, starved or confused by what it runs.
 
 import assert from 'node:assert/strict';
-import type { Sandbox } from '@millrace/server';
+import type { Sandbox } from '@millrace/sandbox';
 import { type Attack, nothingAchieved, prelude, timeoutMs } from './attack.ts';
 
 /** The parent of Python's processes, and a copy of a file descriptor of it. */

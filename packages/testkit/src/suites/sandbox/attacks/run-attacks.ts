@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
-import type { Sandbox } from '@millrace/server';
+import type { Sandbox } from '@millrace/sandbox';
 import { type Attack, type AttackTarget, timeoutMs } from './attack.ts';
 import { escapeAttacks } from './escape.ts';
 import { executorAttacks } from './executor.ts';

@@ -2,7 +2,7 @@
 // replaced, and the reply says so. None may take longer than a moment to notice.
 
 import assert from 'node:assert/strict';
-import type { Sandbox } from '@millrace/server';
+import type { Sandbox } from '@millrace/sandbox';
 import type { Attack } from './attack.ts';
 
 const promptMs = 4000;

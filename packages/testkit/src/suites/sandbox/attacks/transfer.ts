@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
-import type { Sandbox } from '@millrace/server';
+import type { Sandbox } from '@millrace/sandbox';
 import { makeTempFolder } from '../../../temp-folder.ts';
 import type { Attack } from './attack.ts';
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Sandbox, SandboxProgram } from '@millrace/server';
+import type { Sandbox, SandboxProgram } from '@millrace/sandbox';
 
 const timeoutMs = 10_000;
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type BackendId, backendId, groupId } from '@millrace/protocol';
-import type { Claim, Store } from '@millrace/server';
+import type { Claim, Store } from '@millrace/store';
 import { moveUpTo, type OpenBed, openTimedBed, registerWorker, submitAll } from '../bed/bed.ts';
 
 export function defineServerIdentityTests(openBed: OpenBed): void {

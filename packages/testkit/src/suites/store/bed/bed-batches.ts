@@ -13,7 +13,8 @@ import {
   type GroupId,
   groupId,
 } from '@millrace/protocol';
-import { type ClaimedRollout, type NewBatch, type NewEvaluation, type NewGroup, type Store, type Task, toRecipe } from '@millrace/server';
+import { toRecipe } from '@millrace/server';
+import type { ClaimedRollout, NewBatch, NewEvaluation, NewGroup, Store, Task } from '@millrace/store';
 import { makeResult, makeRollout, makeTrajectory, moveUpTo } from './bed.ts';
 
 export function makeBatch(id: string, fields: Partial<BatchInput> & { readonly count?: number } = {}): NewBatch {

@@ -1,5 +1,6 @@
 // The base of the store's contract suite: a store whose clock the test controls, and builders for everything that goes into it.
 
+import type { Clock } from '@millrace/base/clock';
 import {
   type ErrorCode,
   errorTable,
@@ -13,7 +14,7 @@ import {
   type WorkerReport,
   workerId,
 } from '@millrace/protocol';
-import type { Claim, ClaimedRollout, Clock, NewRollout, Store } from '@millrace/server';
+import type { Claim, ClaimedRollout, NewRollout, Store } from '@millrace/store';
 import { FakeClock } from '../../../clock/fake-clock.ts';
 
 /** One fresh, empty database. Closing the bed closes every handle and removes the database. */

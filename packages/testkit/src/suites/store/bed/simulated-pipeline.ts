@@ -2,7 +2,7 @@
 // sampling pass in seconds and runs are reproducible.
 
 import { type ErrorCode, type RolloutResult, type WorkerId, workerId } from '@millrace/protocol';
-import type { ClaimedRollout, Ending, Store } from '@millrace/server';
+import type { ClaimedRollout, Ending, Store } from '@millrace/store';
 import type { FakeClock } from '../../../clock/fake-clock.ts';
 import { makeFailure, makeReport, makeResult, makeTrajectory } from './bed.ts';
 

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ClaimedRollout } from '@millrace/server';
+import type { ClaimedRollout } from '@millrace/store';
 import {
   leaseMs,
   makeFailure,

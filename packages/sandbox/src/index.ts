@@ -1,0 +1,42 @@
+// What other packages may use of the sandbox package, name by name.
+
+export { openApptainerDriver } from './apptainer/apptainer.ts';
+export { probeApptainer } from './apptainer/probe.ts';
+export { openBubblewrapDriver } from './bubblewrap/bubblewrap.ts';
+export { probeBubblewrap } from './bubblewrap/probe.ts';
+export { leastMemoryMiB, sandboxConfig } from './config.ts';
+export { findExecutor } from './executor/executor-files.ts';
+export { renderTarHeader, renderTarPadding } from './executor/wire/tar-header.ts';
+export { findRefusal, toSandboxMeans } from './grant.ts';
+export { findApptainer } from './images/apptainer-program.ts';
+export { parseDockerfile } from './images/dockerfile/dockerfile.ts';
+export { digestFolder } from './images/dockerfile/dockerfile-key.ts';
+export { expandWord } from './images/dockerfile/words.ts';
+export { type CachedImage, ImageCache } from './images/image-cache.ts';
+export { findMissingImage } from './images/image-source.ts';
+export { LayerCache } from './layers/layer-cache.ts';
+export { holdLayers } from './layers/layer-holding.ts';
+export { linkFolder } from './layout.ts';
+export { type CgroupBase, controllers, findCgroups } from './limits/cgroups.ts';
+export { OwnClock } from './limits/own-clock.ts';
+export { measureSocketPath, sweepRunFolder } from './run-folder/run-folder.ts';
+export type {
+  ExecOptions,
+  ExecResult,
+  FileOptions,
+  FolderArchive,
+  FolderOptions,
+  OpenProgramOptions,
+  ProgramOutput,
+  PythonImage,
+  PythonOptions,
+  PythonResult,
+  Sandbox,
+  SandboxDriver,
+  SandboxProgram,
+  SandboxSpec,
+  ShellOptions,
+  ShellResult,
+  TransferOptions,
+} from './sandbox.ts';
+export { idleMiB, openWarmPool } from './warm/warm-pool.ts';

@@ -1,0 +1,23 @@
+// The contract of a tool: a specification for the model, and an action in the rollout's sandbox whose result is text for the model.
+
+import type { ToolCall, ToolSpec } from '@millrace/protocol';
+import type { Sandbox } from '@millrace/sandbox';
+
+export interface ToolContext {
+  /** Absent in scenarios without a sandbox. */
+  readonly sandbox?: Sandbox;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** `finish` ends the agent's part; `text` goes back to the model. */
+export type ToolResult = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'finish'; readonly answer: string };
+
+export interface Tool {
+  readonly spec: ToolSpec;
+  /**
+   * Invalid arguments and a timeout are results that the model reads. Throws only what ends the attempt: a dead sandbox, an aborted
+   * signal, or a failure of the scenario's own code.
+   */
+  run(args: ToolCall['arguments'], context: ToolContext): Promise<ToolResult>;
+}

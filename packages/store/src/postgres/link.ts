@@ -1,0 +1,160 @@
+// Runs operations in transactions on one connection, and opens another when it breaks. All calls that wait share the next transaction,
+// each behind its own savepoint, so the cost of a commit is divided among them. Replies come after the commit.
+
+import { sleep, systemClock } from '@millrace/base/clock';
+import type { Log } from '@millrace/base/log';
+import { messageOf, RolloutError } from '@millrace/protocol';
+import type { Operations } from '../rows/operations.ts';
+import type { OperationLink, ReplyOf, TimedValue } from '../rows/row-store.ts';
+import { ConnectionLost, isCollision, isStalePlan, toStoreError, toUnknownOutcome } from './engine/faults.ts';
+import { PostgresTransaction } from './engine/postgres-transaction.ts';
+import type { Session } from './engine/session.ts';
+import type { SessionKeeper } from './session-keeper.ts';
+
+export interface LinkOptions<All extends Operations> {
+  readonly role: 'writer' | 'reader';
+  readonly operations: All;
+  readonly sessions: SessionKeeper;
+  /** Transactions take place at the time of the database; otherwise at the caller's time. */
+  readonly hasOwnTime: boolean;
+  readonly channel: string;
+  readonly log: Log;
+}
+
+interface WaitingCall {
+  readonly name: string;
+  readonly request: unknown;
+  readonly nowMs: number;
+  resolve(reply: TimedValue<unknown>): void;
+  reject(error: RolloutError): void;
+}
+
+type CallOutcome = { readonly value: unknown } | { readonly error: unknown };
+type PostgresOperation = (transaction: PostgresTransaction, request: never) => Promise<unknown>;
+
+const mostCalls = 64;
+/** Transactions that collide are repeated, from the third time on one call at a time, up to this often and this long. */
+const [mostCollisions, collisionsTogether, longestCollisionMs] = [12, 2, 30_000];
+
+export class PostgresLink<All extends Operations> implements OperationLink<All> {
+  readonly #options: LinkOptions<All>;
+  readonly #operations: ReadonlyMap<string, PostgresOperation>;
+  readonly #waiting: WaitingCall[] = [];
+  #running: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(options: LinkOptions<All>) {
+    this.#options = options;
+    this.#operations = new Map<string, PostgresOperation>(Object.entries(options.operations));
+  }
+
+  async call<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<ReplyOf<All, Name>> {
+    return (await this.timedCall(name, request, nowMs)).value;
+  }
+
+  timedCall<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<ReplyOf<All, Name>>> {
+    if (this.#isClosed) return Promise.reject(new RolloutError('not-running', 'the store is closed'));
+    return new Promise((resolve, reject) => {
+      const settle = (reply: TimedValue<unknown>) => resolve(reply as TimedValue<ReplyOf<All, Name>>);
+      this.#waiting.push({ name: String(name), request, nowMs, resolve: settle, reject });
+      this.#running ??= this.#runAll();
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    await this.#running;
+    await this.#options.sessions.close();
+  }
+
+  /** Starts in a later turn, so that calls made together share the first transaction too. */
+  async #runAll(): Promise<void> {
+    await Promise.resolve();
+    while (this.#waiting.length > 0) await this.#runTogether(this.#waiting.splice(0, mostCalls));
+    this.#running = undefined;
+  }
+
+  async #runTogether(calls: readonly WaitingCall[], collisions = 0, firstAt = systemClock.monotonic()): Promise<void> {
+    const { sessions } = this.#options;
+    const startedAt = systemClock.monotonic();
+    try {
+      const outcomes = await sessions.use((session) => this.#transact(session, calls));
+      const lockMs = systemClock.monotonic() - startedAt;
+      for (const [index, call] of calls.entries()) this.#settle(call, outcomes[index] ?? { error: new Error('no outcome') }, lockMs);
+    } catch (error) {
+      if (isStalePlan(error)) await sessions.close();
+      const mayRepeat = isCollision(error) || isStalePlan(error);
+      if (!mayRepeat || collisions >= mostCollisions || systemClock.monotonic() - firstAt > longestCollisionMs) {
+        for (const call of calls) call.reject(toStoreError(error, sessions.where));
+        return;
+      }
+      if (collisions === collisionsTogether)
+        this.#options.log.info('store-collision', { error: messageOf(error), calls: calls.map(({ name }) => name) });
+      await sleep(Math.random() * 2 ** collisions);
+      if (collisions < collisionsTogether) await this.#runTogether(calls, collisions + 1, firstAt);
+      else for (const call of calls) await this.#runTogether([call], collisions + 1, firstAt);
+    }
+  }
+
+  #settle(call: WaitingCall, outcome: CallOutcome, lockMs: number): void {
+    if ('error' in outcome) call.reject(toStoreError(outcome.error, this.#options.sessions.where));
+    else call.resolve({ value: outcome.value, lockMs });
+  }
+
+  async #transact(session: Session, calls: readonly WaitingCall[]): Promise<CallOutcome[]> {
+    const { role, sessions, hasOwnTime } = this.#options;
+    const { nowMs, transactionId } = await sessions.begin(session, role);
+    const transaction = new PostgresTransaction(session, nowMs);
+    const outcomes: CallOutcome[] = [];
+    try {
+      for (const [index, call] of calls.entries()) {
+        if (!hasOwnTime) transaction.nowMs = call.nowMs;
+        outcomes.push(await this.#runCall(session, transaction, { call, index, isAlone: calls.length === 1 }));
+      }
+    } catch (error) {
+      if (!session.isBroken) await session.script('ROLLBACK');
+      throw error;
+    }
+    if (role === 'reader') await session.script('COMMIT');
+    else if (calls.length === 1 && outcomes[0] && 'error' in outcomes[0]) await session.script('ROLLBACK');
+    else await this.#commit(session, transaction, transactionId);
+    return outcomes;
+  }
+
+  /** Throws only what ends the whole transaction. */
+  async #runCall(
+    session: Session,
+    transaction: PostgresTransaction,
+    { call, index, isAlone }: { readonly call: WaitingCall; readonly index: number; readonly isAlone: boolean },
+  ): Promise<CallOutcome> {
+    const mark = transaction.mark;
+    if (!isAlone) await session.script(`${index > 0 ? 'RELEASE one_call; ' : ''}SAVEPOINT one_call`);
+    try {
+      const operation = this.#operations.get(call.name);
+      if (!operation) throw new Error(`the ${this.#options.role} has no operation ${call.name}`);
+      return { value: await operation(transaction, call.request as never) };
+    } catch (error) {
+      if (error instanceof ConnectionLost || isCollision(error) || isStalePlan(error)) throw error;
+      if (!isAlone) await session.script('ROLLBACK TO one_call');
+      transaction.undo(mark);
+      return { error };
+    }
+  }
+
+  /** If the reply to the commit is lost, the database says later what became of the transaction. Throws if it was not committed. */
+  async #commit(session: Session, transaction: PostgresTransaction, transactionId: string): Promise<void> {
+    const { sessions, channel, log } = this.#options;
+    try {
+      await session.script(transaction.toCommit(channel));
+    } catch (error) {
+      if (!(error instanceof ConnectionLost)) {
+        await session.script('ROLLBACK').catch(() => {}); // the connection broke meanwhile, and with it the transaction
+        throw error;
+      }
+      const status = await sessions.findOutcome(transactionId).catch(() => undefined);
+      log.warn('store-commit-reply-lost', { transactionId, status: status ?? 'unknown' });
+      if (status === undefined) throw toUnknownOutcome(sessions.where);
+      if (status === 'aborted') throw error;
+    }
+  }
+}
