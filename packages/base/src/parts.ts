@@ -44,9 +44,15 @@ export function findParts(): Parts {
     graderThread: new URL('../../scenarios/src/load/grader-thread.ts', import.meta.url),
     attackPlayer: new URL('../../cli/src/attack/player-main.ts', import.meta.url),
     scenario: new URL('../../scenarios/src/public.ts', import.meta.url),
-    executor: new URL(import.meta.resolve(`@millrace/executor/dist/executor-${process.arch}`)),
-    pythonHost: new URL(import.meta.resolve('@millrace/executor/dist/ipython_host.py')),
+    executor: new URL(`../../sandbox/dist/executor-${process.arch}`, import.meta.url),
+    pythonHost: new URL('../../sandbox/dist/ipython_host.py', import.meta.url),
     pythonScenario: new URL('../../client-python/src/millrace/scenario/__main__.py', import.meta.url),
     gymHost: new URL('../../scenarios/python/gym_host.py', import.meta.url),
   };
+}
+
+/** Whether code at this address is Millrace's own. A user's scenario and a library are not. */
+export function isOwnCode(url: string): boolean {
+  const folder = new URL(isBuilt ? '.' : '../../', import.meta.url).href;
+  return url.startsWith(folder) && (isBuilt || /^[a-z]+\/src\//.test(url.slice(folder.length)));
 }

@@ -1,5 +1,6 @@
 // Calls into a scenario's own code: the one place where what a scenario throws becomes a RolloutError with a blame.
 
+import { isOwnCode } from '@millrace/base/parts';
 import { type ErrorCode, messageOf, RolloutError } from '@millrace/protocol';
 import { isScenarioError, type ScenarioBlame } from './scenario-error.ts';
 
@@ -52,10 +53,9 @@ export function findPlace(error: unknown): string | undefined {
   // Node puts the place of a syntax error before the message.
   const [, file] = /^(?:file:\/\/)?(\/[^\n]+:\d+)\n/.exec(stack) ?? [];
   if (file !== undefined) return file;
-  const ours = new URL('../../server/src', import.meta.url).href;
   for (const line of stack.split('\n').filter(({ length }) => length < longestLine)) {
     const [, url, place] = /(file:\/\/\/[^\s()]+?)(:\d+:\d+)\)?$/.exec(line) ?? [];
-    if (url === undefined || url.startsWith(ours) || url.includes('/node_modules/')) continue;
+    if (url === undefined || isOwnCode(url) || url.includes('/node_modules/')) continue;
     return `${decodeURIComponent(new URL(url).pathname)}${place}`;
   }
   return undefined;
