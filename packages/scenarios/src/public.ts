@@ -35,7 +35,8 @@ export {
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
 export type { AgentEnd } from './tools/agent-end.ts';
 export { type McpChoice, type ToolChoice, type ToolName, toolChoice } from './tools/tool-names.ts';
-export { type LintFinding, type LintRule, lintCheck } from './verifier/lint/lint-check.ts';
+export { lintCheck } from './verifier/lint/lint-check.ts';
+export type { LintFinding, LintRule } from './verifier/lint/lint-finding.ts';
 export { type CheckScript, runCheck } from './verifier/run-check.ts';
 export { type Unpacked, unpackFolder } from './verifier/unpack-folder.ts';
 export type { Score } from './verifier/verifier.ts';

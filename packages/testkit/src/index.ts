@@ -6,7 +6,7 @@ export { makeShellTask } from './chaos/scene/chaos-play.ts';
 export { mountSmallDisk, type SmallDisk, smallDiskSkip } from './chaos/scene/small-disk.ts';
 export { fakeLogprob } from './fake-backend/engines/logprob.ts';
 export type { FakeEngine, FakeRequest } from './fake-backend/engines/wire.ts';
-export { FakeBackend, type FakeBackendOptions, type Latency, openFakeBackend } from './fake-backend/fake-backend.ts';
+export { FakeBackend, openFakeBackend } from './fake-backend/fake-backend.ts';
 export {
   type Fault,
   type FaultKind,
@@ -16,6 +16,7 @@ export {
   randomFaults,
   scriptedFaults,
 } from './fake-backend/faults.ts';
+export type { FakeBackendOptions, Latency } from './fake-backend/options.ts';
 export { type FakeBackendProcess, openFakeBackendProcess } from './fake-backend/process/process.ts';
 export type { TokenizerDialect } from './fake-backend/tokenizer.ts';
 export { type FakeTokens, openFakeTokens } from './fake-backend/tokens.ts';

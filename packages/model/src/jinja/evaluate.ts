@@ -1,6 +1,7 @@
 // Values of expressions.
 
-import { type FilterInput, findFilter } from './filters.ts';
+import type { FilterInput } from './filter.ts';
+import { findFilter } from './filters.ts';
 import { applyBinary, applyUnary, compare } from './operators.ts';
 import type { Scope } from './scope.ts';
 import type { ArgumentNodes, Expression, FilterStep } from './syntax/syntax.ts';

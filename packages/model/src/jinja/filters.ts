@@ -1,32 +1,11 @@
 // The filters of `|`, by name, with the arguments and results that Jinja2 and transformers give them.
 
+import type { Filter } from './filter.ts';
 import { listFilters } from './list-filters.ts';
 import { Given } from './values/arguments.ts';
 import { toJson, toStr, typeName } from './values/python-text.ts';
 import { capitalize, printf, replaceText, splitLines, strip } from './values/string-methods.ts';
-import {
-  type Dict,
-  isMapping,
-  isTrue,
-  iterate,
-  type KeywordArguments,
-  lengthOf,
-  Markup,
-  Tuple,
-  toNumeric,
-  Undefined,
-  type Value,
-} from './values/values.ts';
-
-export interface FilterInput {
-  readonly value: Value;
-  readonly args: readonly Value[];
-  readonly keywords: KeywordArguments;
-}
-
-/** Runs a filter by its name; for filters that take others, such as `map`. */
-export type RunFilter = (name: string, input: FilterInput) => Value;
-export type Filter = (input: FilterInput, run: RunFilter) => Value;
+import { type Dict, isMapping, isTrue, iterate, lengthOf, Markup, Tuple, toNumeric, Undefined, type Value } from './values/values.ts';
 
 function define(names: readonly string[], run: (value: Value, given: Given) => Value): Filter {
   return (input) => run(input.value, new Given('filter', names, input));

@@ -1,6 +1,6 @@
 // The filters that work on lists: choosing, mapping, sorting, joining.
 
-import type { Filter, FilterInput, RunFilter } from './filters.ts';
+import type { Filter, FilterInput, RunFilter } from './filter.ts';
 import { findTest } from './tests.ts';
 import { Given } from './values/arguments.ts';
 import { getItem } from './values/attributes.ts';

@@ -9,7 +9,7 @@ import { toJson } from '../jinja/values/python-text.ts';
 import { toValue } from '../jinja/values/values.ts';
 import type { TextPart } from '../tokenizer/added-tokens.ts';
 import { noCallId, toCallId } from '../tool-calls/tool-calls.ts';
-import { renderAt, type TemplateClock } from './template-clock.ts';
+import { type Rendering, renderAt, type TemplateClock } from './template-clock.ts';
 import {
   attempt,
   type DeltaRenderer,
@@ -25,7 +25,7 @@ import { fillSkeleton, findLost, renderSkeleton } from './template-skeleton.ts';
 import { findTurnEnds, type Render, type TurnEnds } from './turn-ends.ts';
 import { writeTurn } from './written-turn.ts';
 
-export interface ChatTemplate {
+export interface ChatTemplate extends Rendering {
   /** The Jinja source of the template. */
   readonly source: string;
   /** How a turn ends. The output of `renderDelta` follows it. */
@@ -40,26 +40,8 @@ export interface ChatTemplate {
   readonly hasReasoning: boolean;
   /** Whether it refuses a conversation without tools. */
   readonly needsTools: boolean;
-  /** The whole conversation so far, up to and including the generation prompt. */
-  renderOpening(messages: readonly Message[], tools: readonly ToolSpec[]): TextPart[];
-  /**
-   * What follows the end of this past's last turn: the new messages, then the generation prompt of the next turn. Without a past it must be
-   * the same after every one.
-   */
-  renderDelta(newMessages: readonly Message[], past?: Past): TextPart[];
-  /** Whether the template leaves the past as it is when these messages follow. If not, all of it must be rendered again. */
-  isAppended(newMessages: readonly Message[], past: Past): boolean;
-  /** What follows a first answer. */
-  renderFirstDelta(newMessages: readonly Message[]): TextPart[];
   /** Whether results may have this id. */
   takesId(id: string): boolean;
-  /**
-   * Whether the template still writes the reasoning of the turn `last`, and of turns before it if `hasEarlier`, when these messages follow.
-   * Also true if it cannot write that turn's calls: then the history cannot be rendered again.
-   */
-  keepsReasoning(last: Message, newMessages: readonly Message[], hasEarlier?: boolean): boolean;
-  /** The text of this turn as the template would have the model write it, without its end. Throws if it refuses such a turn. */
-  writeTurn(turn: Message, tools: readonly ToolSpec[]): string;
   /** The same template, whose strftime_now writes this time. */
   at(nowMs: number): ChatTemplate;
 }

@@ -274,7 +274,8 @@ async function readFirstProcess(folder: string): Promise<number> {
 /** Starts a process that owns a sandbox with detached background processes of several kinds, and waits until it is ready. */
 async function startOwner(runDir: string, image: string) {
   const program = `
-    import { openApptainerDriver, silentLog } from '@millrace/server';
+    import { silentLog } from '@millrace/base/log';
+    import { openApptainerDriver } from '@millrace/sandbox';
     const driver = await openApptainerDriver({ runDir: ${JSON.stringify(runDir)}, log: silentLog });
     const sandbox = await driver.open({ image: ${JSON.stringify(image)} });
     await sandbox.runShell('setsid sleep 1000 & nohup sleep 1000 & (setsid bash -c "(sleep 1000 &)" &) ; true', { timeoutMs: 10000 });

@@ -234,7 +234,8 @@ async function makeOrphan(runDir: string, name: string, record: string): Promise
 /** Starts a process that owns two sandboxes with detached background processes of several kinds, and waits until it is ready. */
 async function startOwner(runDir: string): Promise<ChildProcess> {
   const program = `
-    import { openBubblewrapDriver, silentLog } from '@millrace/server';
+    import { silentLog } from '@millrace/base/log';
+    import { openBubblewrapDriver } from '@millrace/sandbox';
     const driver = await openBubblewrapDriver({ runDir: ${JSON.stringify(runDir)}, log: silentLog });
     for (let index = 0; index < 2; index += 1) {
       const sandbox = await driver.open({});

@@ -42,7 +42,8 @@ interface Owner extends AsyncDisposable {
 async function startOwner(options: { readonly name: string; readonly runDir: string; readonly spec: object }): Promise<Owner> {
   const { name, runDir, spec } = options;
   const program = `
-    import { ${name}, LayerCache, silentLog } from '@millrace/server';
+    import { silentLog } from '@millrace/base/log';
+    import { ${name}, LayerCache } from '@millrace/sandbox';
     import { tryFileLock } from ${JSON.stringify(join(import.meta.dirname, '../../../base/src/file-lock.ts'))};
     process.on('SIGINT', () => console.log('interrupted'));
     const [runDir, spec] = [${JSON.stringify(runDir)}, ${JSON.stringify(spec)}];

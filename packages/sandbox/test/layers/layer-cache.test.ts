@@ -180,7 +180,7 @@ describe('the layer cache', () => {
     await using fixture = await openFixture();
     const program = `
       import { mkdir, writeFile } from 'node:fs/promises';
-      import { LayerCache } from '@millrace/server';
+      import { LayerCache } from '@millrace/sandbox';
       const freeze = async (_spec, { folder }) => { await mkdir(folder); await writeFile(folder + '/half', ''); console.log('half'); await new Promise(() => setInterval(() => {}, 1000)); };
       const cache = new LayerCache({ driver: { name: 'none', freeze }, runDir: ${JSON.stringify(fixture.runDir)}, maxBytes: 1e9 });
       await cache.open({ spec: {}, key: 'a', prepare: async () => {}, signal: new AbortController().signal, uncharged: (wait) => wait() });`;

@@ -231,7 +231,8 @@ test('a command enters groups of both versions and keeps its own arguments', asy
 /** Starts a process that owns one sandbox and runs a command in its shell for each line of input. */
 async function startOwner(runDir: string): Promise<ChildProcess> {
   const program = `
-    import { openBubblewrapDriver, silentLog } from '@millrace/server';
+    import { silentLog } from '@millrace/base/log';
+    import { openBubblewrapDriver } from '@millrace/sandbox';
     const driver = await openBubblewrapDriver({ runDir: ${JSON.stringify(runDir)}, log: silentLog });
     const sandbox = await driver.open({});
     process.stdin.on('data', async () => process.stdout.write((await sandbox.runShell('echo alive', { timeoutMs: 10000 })).output));

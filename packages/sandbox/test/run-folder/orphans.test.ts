@@ -104,7 +104,8 @@ test('a sandbox in the PID namespace of a container is left alone: its owner has
   await killHolder(container);
 });
 
-const owner = `import { openBubblewrapDriver, silentLog } from '@millrace/server';
+const owner = `import { silentLog } from '@millrace/base/log';
+import { openBubblewrapDriver } from '@millrace/sandbox';
 const driver = await openBubblewrapDriver({ runDir: process.argv[1], log: silentLog });
 console.log('ready');
 for (;;) await Promise.all([driver.open({}), driver.open({})]);`;

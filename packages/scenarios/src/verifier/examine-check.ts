@@ -1,7 +1,8 @@
 // Examines a check script in a grader's thread, so that no script blocks the process that accepts or judges a task.
 
 import { gradeInThread } from './graders.ts';
-import { type LintFinding, type LintOptions, lintCheck } from './lint/lint-check.ts';
+import { type LintOptions, lintCheck } from './lint/lint-check.ts';
+import type { LintFinding } from './lint/lint-finding.ts';
 
 /** Ten times what the largest script without tricks takes. */
 const cpuMs = 2000;

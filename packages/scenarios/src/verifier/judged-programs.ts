@@ -2,8 +2,8 @@
 // a file that it uses. They get the agent's files, and of the check only what it names. The check writes requests, this side the replies.
 
 import { maxBodyBytes, RolloutError } from '@millrace/protocol';
-import type { ExecOptions, ExecResult, Sandbox } from '@millrace/sandbox';
-import { runJudgedTests } from './judged-tests.ts';
+import type { ExecOptions, Sandbox } from '@millrace/sandbox';
+import { type JudgedEnd, runJudgedTests } from './judged-tests.ts';
 import { runTar } from './unpack-folder.ts';
 
 export interface JudgedOptions {
@@ -25,8 +25,6 @@ const readLine = 'IFS= read -r line < "$0" && printf %s "$line"';
 
 /** Codes of a sandbox that the judged programs ended. Any other error is not theirs. */
 const judgedFaults: ReadonlySet<string> = new Set(['sandbox-limit', 'sandbox-killed', 'sandbox-refused']);
-
-export type JudgedEnd = Pick<ExecResult, 'exitCode' | 'stdout' | 'stderr'>;
 
 export class JudgedPrograms {
   /** How many programs were started. */

@@ -2,8 +2,7 @@
 // a test passed if the test runner reported so with a key, and the runner ended as it should.
 
 import { randomBytes } from 'node:crypto';
-import type { ExecOptions, Sandbox } from '@millrace/sandbox';
-import type { JudgedEnd } from './judged-programs.ts';
+import type { ExecOptions, ExecResult, Sandbox } from '@millrace/sandbox';
 import { readRecords, type TestRunner } from './reporter.ts';
 import { renderSiteSource, reporterSource } from './reporter-source.ts';
 
@@ -59,3 +58,5 @@ function toStatusFirst(line: string): string {
   const word = at < 0 ? undefined : unittestWords[line.slice(at + 5)];
   return word === undefined ? line : `${word} ${line.slice(0, at)}`;
 }
+
+export type JudgedEnd = Pick<ExecResult, 'exitCode' | 'stdout' | 'stderr'>;

@@ -5,7 +5,7 @@ import { RolloutError } from '@millrace/protocol';
 import type { ExecResult, Sandbox } from '@millrace/sandbox';
 import { reports } from './check-prelude.ts';
 import { examineCheck } from './examine-check.ts';
-import type { LintRule } from './lint/lint-check.ts';
+import type { LintRule } from './lint/lint-finding.ts';
 import { toVerifierFault } from './verifier-fault.ts';
 
 /** The reward is the number that the verifier measured; `details` is stored with it for people. A verifier that cannot measure throws. */

@@ -5,7 +5,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadScenarios } from '../../src/load/load.ts';
-import { type LintRule, lintCheck } from '../../src/verifier/lint/lint-check.ts';
+import { lintCheck } from '../../src/verifier/lint/lint-check.ts';
+import type { LintRule } from '../../src/verifier/lint/lint-finding.ts';
 
 const rulesOf = (script: string): string[] => lintCheck(script).map(({ rule }) => rule);
 

@@ -3,9 +3,9 @@
 
 import { chooseTurnTokens } from '@millrace/model';
 import { definedOf, type Message, RolloutError, type Sampling, type StoppedBy, type ToolCall } from '@millrace/protocol';
-import type { SampledTurn, TurnRequest } from '../inference/sampler.ts';
+import type { SampledTurn, TurnRequest } from '../inference/sampled-turn.ts';
+import type { AgentOptions } from './agent-options.ts';
 import { findStopString } from './stop-string.ts';
-import type { AgentOptions } from './turn-loop.ts';
 
 /** How the next turn is sampled. */
 export interface TurnPlan {

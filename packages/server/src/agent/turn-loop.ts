@@ -2,13 +2,10 @@
 // what it sampled, plus the new messages. The ledger joins them; nothing is rendered twice.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '@millrace/base/clock';
 import { Expired } from '@millrace/base/deadline';
-import type { Pace } from '@millrace/base/pace';
-import { appendNext, type Conversation, chooseResultRoom, fitResults, renderNext, renderResults } from '@millrace/model';
+import { appendNext, chooseResultRoom, fitResults, renderNext, renderResults } from '@millrace/model';
 import {
   definedOf,
-  type Limits,
   type Message,
   RolloutError,
   type Sampling,
@@ -16,52 +13,10 @@ import {
   type StopReason,
   type ToolCall,
 } from '@millrace/protocol';
-import type { Sandbox } from '@millrace/sandbox';
-import type { AgentEnd, Respond, Tool } from '@millrace/scenarios';
-import type { Sampler } from '../inference/sampler.ts';
+import type { AgentEnd, Tool } from '@millrace/scenarios';
+import type { AgentOptions } from './agent-options.ts';
 import { sampleTurn, type TakenTurn, type TurnPlan } from './sample-turn.ts';
 import { toTurnSampling } from './turn-sampling.ts';
-
-/** What the agent has done so far. The caller owns it, so that it survives any end of the loop. */
-export interface AgentTally {
-  turns: number;
-  malformedCalls: number;
-  modelMs: number;
-  toolMs: number;
-}
-
-export interface TurnReport {
-  readonly turn: number;
-  readonly sampledTokens: number;
-  readonly contextTokens: number;
-  readonly modelMs: number;
-  readonly toolMs: number;
-  readonly calls: readonly string[];
-  /** How many turns in a row have made exactly these calls, this one included. */
-  readonly repeats: number;
-}
-
-export interface AgentOptions {
-  readonly messages: readonly Message[];
-  readonly tools: readonly Tool[];
-  readonly sampler: Sampler;
-  readonly conversation: Conversation;
-  readonly sandbox?: Sandbox;
-  readonly sampling: Sampling;
-  /** What the scenario sets for the first turn. */
-  readonly openingSampling?: SamplingInput;
-  readonly limits: Limits;
-  readonly tally: AgentTally;
-  readonly signal: AbortSignal;
-  readonly clock: Clock;
-  /** Runs the tokenizer in short steps, so that a long text does not block other rollouts. */
-  readonly pace: Pace;
-  onTurn?(report: TurnReport): void;
-  /** Called after a turn that calls no tool, which ends the agent's part without it. */
-  readonly respond?: Respond;
-  /** Called when the context is full. Returns the messages to continue with, as a new branch; undefined, or more than fits, ends it as `context_overflow`. */
-  compact?(messages: readonly Message[]): Promise<readonly Message[] | undefined>;
-}
 
 /** The agent is stopped after this many turns in a row whose calls are all malformed. */
 const maxMalformedTurns = 3;

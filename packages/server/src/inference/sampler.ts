@@ -17,15 +17,16 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '@millrace/base/clock';
 import type { Uncharged } from '@millrace/base/deadline';
 import { retry } from '@millrace/base/retry';
-import type { Backend, GenerateRequest, Generation } from '@millrace/engines';
+import type { Backend, Generation } from '@millrace/engines';
 import type { Ledger } from '@millrace/model';
-import { type BackendId, definedOf, type EngineFacts, RolloutError, type Sampling } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol';
 import type { PlacedRollout } from '@millrace/store';
 import { toEngineFacts } from './engine-facts.ts';
 import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendCall, BackendLease } from './pool/lease.ts';
 import type { BackendPool, MoveReason } from './pool/pool.ts';
-import { endAtStop, type FindStop, isDivisible, type Remainder, toEnd, toRest } from './turn-rest.ts';
+import type { SampledTurn, TurnRequest } from './sampled-turn.ts';
+import { endAtStop, isDivisible, type Remainder, toEnd, toRest } from './turn-rest.ts';
 import { splitByVersion } from './version-parts.ts';
 
 export interface SamplerOptions {
@@ -50,33 +51,6 @@ export interface SamplerOptions {
   /** How many calls may fail in a row, and the pause after the first of them. */
   readonly attempts?: number;
   readonly delayMs?: number;
-}
-
-export interface TurnRequest {
-  readonly sampling: Sampling;
-  readonly maxTokens: number;
-  readonly stopTokenIds: readonly number[];
-  /** Finds the first stop string of `sampling` in the text of these ids; needed if a turn with stop strings can be cut. */
-  readonly findStop?: FindStop;
-  /** What the ledger's ids were rendered from, for servers that take messages only. */
-  readonly chat?: GenerateRequest['chat'];
-  readonly signal: AbortSignal;
-  /**
-   * Appends a part of a turn to the ledger: of a turn that was cut, which is continued from there, or of one whose weights changed
-   * while it was sampled. Without it a part that was cut is discarded.
-   */
-  readonly onPart?: (part: SampledTurn) => Promise<void> | void;
-}
-
-export interface SampledTurn extends Generation {
-  readonly backend: BackendId;
-  readonly engine: EngineFacts;
-  /** The weights at the start and at the end of the call. */
-  readonly policyVersions: { readonly first: number; readonly last: number };
-  /** Earlier calls from the same ids that gave no token. */
-  readonly retries: number;
-  /** The LoRA adapter that sampled it; absent for the base model. */
-  readonly adapter?: string;
 }
 
 interface ChargedCall extends Remainder {

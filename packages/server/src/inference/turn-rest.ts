@@ -2,11 +2,8 @@
 
 import { findStopToken, type Generation } from '@millrace/engines';
 import type { Sampling } from '@millrace/protocol';
-import type { SampledTurn, TurnRequest } from './sampler.ts';
+import type { SampledTurn, TurnRequest } from './sampled-turn.ts';
 import { cutTurn } from './version-parts.ts';
-
-/** The stop string, and how many tokens the text needs to have it. */
-export type FindStop = (tokenIds: Int32Array) => Promise<{ readonly tokens: number; readonly stop: string } | undefined>;
 
 /** What is still to be sampled of a turn, and how many calls gave nothing of it. */
 export interface Remainder extends TurnRequest {

@@ -4,7 +4,7 @@
 import type { VersionSpan } from '@millrace/engines';
 import { sliceMask } from '@millrace/model';
 import { definedOf } from '@millrace/protocol';
-import type { SampledTurn } from './sampler.ts';
+import type { SampledTurn } from './sampled-turn.ts';
 
 /** The parts in order; only the last one has the finish reason and the routed experts of the turn. */
 export function splitByVersion(turn: SampledTurn): SampledTurn[] {

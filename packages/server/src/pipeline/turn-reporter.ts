@@ -3,7 +3,7 @@
 import type { Clock } from '@millrace/base/clock';
 import type { BackendId, RolloutId, WorkerId } from '@millrace/protocol';
 import type { Claim, NewEvent, Store } from '@millrace/store';
-import type { TurnReport } from '../agent/turn-loop.ts';
+import type { TurnReport } from '../agent/agent-options.ts';
 import type { Traffic } from '../inference/pool/traffic.ts';
 
 /** Between two writes of finished turns: less often while the store is slow, in larger writes. */

@@ -5,7 +5,7 @@ import type { Sandbox } from '@millrace/sandbox';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { check } from '../http/request/check.ts';
-import type { ToolAppOptions } from './tool-app.ts';
+import type { ToolAppOptions } from './tool-options.ts';
 
 const maxFileBytes = 64 << 20;
 const capBytes = 4 << 20;

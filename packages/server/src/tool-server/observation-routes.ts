@@ -8,7 +8,7 @@ import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 import { check } from '../http/request/check.ts';
 import { frameObservation, parseAction, type ToolAction, toolNames } from './parse-action.ts';
-import type { ToolAppOptions } from './tool-app.ts';
+import type { ToolAppOptions } from './tool-options.ts';
 
 /** What the agent reads of one action at most. */
 const capBytes = 32 * 1024;

@@ -2,25 +2,13 @@
 // sandbox of its own, and no reply is cached: the same action twice runs twice.
 
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '@millrace/base/clock';
-import type { Log } from '@millrace/base/log';
 import fastify, { type FastifyInstance } from 'fastify';
-import { type KeyConfig, openGuard } from '../http/request/auth.ts';
+import { openGuard } from '../http/request/auth.ts';
 import { replyToBrokenRequest, sendError, toReplyError } from '../http/request/errors.ts';
-import type { HttpConfig } from '../http/request/http-config.ts';
 import { acceptJson } from '../http/request/json-body.ts';
 import { mountLending } from './lending-routes.ts';
 import { mountObservations } from './observation-routes.ts';
-import type { ToolSandboxes } from './tool-sandboxes.ts';
-
-export interface ToolAppOptions {
-  readonly sandboxes: ToolSandboxes;
-  readonly config: KeyConfig & Pick<HttpConfig, 'maxBodyBytes'>;
-  /** How long one action may run. */
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly log: Log;
-}
+import type { ToolAppOptions } from './tool-options.ts';
 
 export function openToolApp(options: ToolAppOptions): FastifyInstance {
   const { config, log } = options;

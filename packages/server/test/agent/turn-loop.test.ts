@@ -12,7 +12,8 @@ import { type Conversation, Ledger, openConversation } from '@millrace/model';
 import { backendId, definedOf, limits, sampling } from '@millrace/protocol';
 import type { Tool } from '@millrace/scenarios';
 import { FakeBackend, makeTempFolder, openFakeTokens, type Policy, qwen3Folder, renderCall, scriptedFaults } from '@millrace/testkit';
-import { type AgentOptions, type AgentTally, runTurns } from '../../src/agent/turn-loop.ts';
+import type { AgentOptions, AgentTally } from '../../src/agent/agent-options.ts';
+import { runTurns } from '../../src/agent/turn-loop.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { Sampler } from '../../src/inference/sampler.ts';
 

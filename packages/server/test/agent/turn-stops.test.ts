@@ -9,7 +9,8 @@ import { Pace } from '@millrace/base/pace';
 import { Ledger, openConversation } from '@millrace/model';
 import { backendId, limits, type Message, RolloutError, type SamplingInput, sampling } from '@millrace/protocol';
 import { FakeBackend, openFakeTokens, type Policy, qwen3Folder, renderCall } from '@millrace/testkit';
-import { type AgentOptions, runTurns } from '../../src/agent/turn-loop.ts';
+import type { AgentOptions } from '../../src/agent/agent-options.ts';
+import { runTurns } from '../../src/agent/turn-loop.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
 import { Sampler } from '../../src/inference/sampler.ts';
 

@@ -54,7 +54,7 @@ function defineForUser(): void {
   test('a start takes over from a process that was killed and left its database running', options, async () => {
     await using temp = await makeTempFolder('pg');
     const folder = join(temp.path, 'store');
-    const program = `import { openRootlessPostgres, silentLog } from '@millrace/server';
+    const program = `import { silentLog } from '@millrace/base/log'; import { openRootlessPostgres } from '@millrace/server';
       const { pid } = await openRootlessPostgres({ folder: process.argv[1], host: '${host}', log: silentLog });
       console.log(pid); setInterval(() => {}, 1000);`;
     const holder = spawn(process.execPath, ['--input-type=module', '-e', program, folder], {

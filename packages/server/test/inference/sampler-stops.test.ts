@@ -11,7 +11,8 @@ import { FakeBackend, openFakeTokens } from '@millrace/testkit';
 import { findStopString } from '../../src/agent/stop-string.ts';
 import { PolicyGate } from '../../src/inference/policy-gate.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
-import { type SampledTurn, Sampler } from '../../src/inference/sampler.ts';
+import type { SampledTurn } from '../../src/inference/sampled-turn.ts';
+import { Sampler } from '../../src/inference/sampler.ts';
 
 const tokens = await openFakeTokens();
 const said = 'one two three four five six seven eight nine ten';

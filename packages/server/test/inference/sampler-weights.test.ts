@@ -13,7 +13,8 @@ import { backendId, type Dialect, RolloutError, sampling } from '@millrace/proto
 import { FakeBackend, type FakeBackendOptions, FakeClock, fakeLogprob, openFakeTokens, scriptedFaults } from '@millrace/testkit';
 import { PolicyGate } from '../../src/inference/policy-gate.ts';
 import { BackendPool } from '../../src/inference/pool/pool.ts';
-import { type SampledTurn, Sampler, type SamplerOptions } from '../../src/inference/sampler.ts';
+import type { SampledTurn } from '../../src/inference/sampled-turn.ts';
+import { Sampler, type SamplerOptions } from '../../src/inference/sampler.ts';
 
 const tokens = await openFakeTokens();
 const said = 'one two three four five six seven eight nine ten eleven twelve';

@@ -24,9 +24,9 @@ import {
   toLogprobs,
   toOutput,
 } from './engines/wire.ts';
-import type { FakeBackendOptions, Latency } from './fake-backend.ts';
 import type { Fault, Faults } from './faults.ts';
 import { FakeGeneration, Gate, wait } from './generation.ts';
+import type { FakeBackendOptions, Latency } from './options.ts';
 import { prepareReply, toEventLines, writeEvents, writeJson, writeRefusal, writeSpoiled } from './spoil.ts';
 import type { FakeTokens } from './tokens.ts';
 

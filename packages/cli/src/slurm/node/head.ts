@@ -20,8 +20,8 @@ import { startService } from '../../operate/serve.ts';
 import { submitJob } from '../deployment/queue.ts';
 import type { SlurmSettings } from '../deployment/slurm-options.ts';
 import { findNodeAddress } from './address.ts';
-import type { StopSignals } from './node.ts';
 import { makeRunFolder } from './run-folder.ts';
+import type { StopSignals } from './stop-signals.ts';
 
 const pollMs = 300;
 /** The script puts the job back into the queue. */

@@ -12,7 +12,7 @@ import type { SlurmSettings } from '../deployment/slurm-options.ts';
 import { findNodeAddress } from './address.ts';
 import { waitForHead } from './follow-head.ts';
 import { toHandBackMs } from './head.ts';
-import type { StopSignals } from './node.ts';
+import type { StopSignals } from './stop-signals.ts';
 
 const pollMs = 1000;
 const killMs = 10_000;

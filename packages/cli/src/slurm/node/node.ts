@@ -8,6 +8,7 @@ import { onStopAsked } from '../../operate/config-options.ts';
 import { readDeployment } from '../deployment/slurm-options.ts';
 import { runHead } from './head.ts';
 import { runLlmNode } from './llm-node.ts';
+import type { StopSignals } from './stop-signals.ts';
 import { runWorkerNode } from './worker-node.ts';
 
 /** Starting it again would fail in the same way: the script does not put the job back into the queue. */
@@ -21,14 +22,6 @@ export const nodeCommand: Command = {
   examples: ['millrace slurm node worker --folder ~/.millrace/slurm/millrace'],
   run: runNode,
 };
-
-/** Ends it: once to finish what runs, twice to hand it back now. */
-export interface StopSignals {
-  /** Aborted at the first. */
-  readonly asked: AbortSignal;
-  /** Aborted at the second. */
-  readonly urged: AbortSignal;
-}
 
 async function runNode(args: Arguments, io: Io): Promise<number> {
   const role = slurmRoles.find((one) => one === args.positionals[0]);

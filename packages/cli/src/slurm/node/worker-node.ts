@@ -7,8 +7,8 @@ import { joinService, runJoinedWorkers } from '../../operate/join.ts';
 import type { SlurmSettings } from '../deployment/slurm-options.ts';
 import { waitForHead, waitForMove } from './follow-head.ts';
 import { toHandBackMs } from './head.ts';
-import type { StopSignals } from './node.ts';
 import { makeRunFolder } from './run-folder.ts';
+import type { StopSignals } from './stop-signals.ts';
 
 export async function runWorkerNode({ config: { slurm }, deployment }: SlurmSettings, stop: StopSignals): Promise<number> {
   const log = openProcessLog('json', 'worker');

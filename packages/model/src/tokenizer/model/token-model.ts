@@ -1,9 +1,6 @@
-// What turns a piece of pre-tokenised text into ids: the `model` of a tokenizer.json.
+// What turns a piece of pre-tokenised text into ids.
 
 import type { Steps } from '@millrace/base/pace';
-import { z } from 'zod';
-import { openBpe } from './bpe.ts';
-import { openUnigram } from './unigram.ts';
 
 /** Which symbols a piece is made of: the bytes of its UTF-8 form, or its characters. */
 export type SymbolUnit = 'bytes' | 'characters';
@@ -23,17 +20,4 @@ export interface TokenModelOptions {
   readonly vocab: ReadonlyMap<string, number>;
   /** No text ever becomes one of these tokens. */
   readonly reserved: ReadonlySet<number>;
-}
-
-/** Throws an Error that names the feature that is not supported. */
-export function openTokenModel(model: unknown, options: TokenModelOptions): TokenModel {
-  const type = z.looseObject({ type: z.string().default('BPE') }).parse(model).type;
-  switch (type) {
-    case 'BPE':
-      return openBpe(model, options);
-    case 'Unigram':
-      return openUnigram(model, options);
-    default:
-      throw new Error(`its model is of type ${type}; supported are BPE and Unigram`);
-  }
 }

@@ -2,7 +2,7 @@
 
 import type { Command, SyntaxNode, Word } from 'unbash';
 import type { AgentText } from './agent-text.ts';
-import type { LintFault } from './lint-check.ts';
+import type { LintFault } from './lint-finding.ts';
 import { isInSubshell, literalOf, type Visited, wordsOf } from './walk.ts';
 
 /** Programs that run a file, or the project that they find in the working folder. */

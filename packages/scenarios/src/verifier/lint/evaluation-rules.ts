@@ -2,7 +2,7 @@
 
 import type { Command, SyntaxNode, TestBinaryExpression, Word, WordPart } from 'unbash';
 import type { AgentText } from './agent-text.ts';
-import type { LintFault } from './lint-check.ts';
+import type { LintFault } from './lint-finding.ts';
 import { literalOf, partsOf, type Visited, wordsOf } from './walk.ts';
 
 const comparisons = new Set(['-eq', '-ne', '-lt', '-le', '-gt', '-ge']);

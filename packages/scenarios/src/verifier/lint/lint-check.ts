@@ -5,32 +5,9 @@ import { parse } from 'unbash';
 import { findAgentText } from './agent-text.ts';
 import { findCommandFaults } from './command-rules.ts';
 import { findEvaluatedText } from './evaluation-rules.ts';
+import type { LintFault, LintFinding } from './lint-finding.ts';
 import { findRewardFaults } from './reward-rules.ts';
 import { type Visited, walk } from './walk.ts';
-
-export type LintRule =
-  | 'syntax'
-  | 'arithmetic'
-  | 'pattern'
-  | 'unquoted'
-  | 'judged-status'
-  | 'judged-file'
-  | 'runs-agent-file'
-  | 'reward-subshell'
-  | 'reward-word'
-  | 'exec';
-
-export interface LintFinding {
-  readonly rule: LintRule;
-  /** An error refuses a task of the shell scenario; a warning is reported. */
-  readonly severity: 'error' | 'warning';
-  /** The first line is 1. */
-  readonly line: number;
-  readonly message: string;
-}
-
-/** What a rule reports: where it is in the script. */
-export type LintFault = Omit<LintFinding, 'line'> & { readonly pos: number };
 
 /** It runs while a task is submitted. */
 const maxChars = 32 << 10;

@@ -1,7 +1,7 @@
 // How a check reports: a reward that cannot count, and verdicts that rest on the exit code of a program of the agent.
 
 import type { Command, ParsedScript, SyntaxNode } from 'unbash';
-import type { LintFault } from './lint-check.ts';
+import type { LintFault } from './lint-finding.ts';
 import { isInSubshell, literalOf, type Visited, wordsOf } from './walk.ts';
 
 export function findRewardFaults(tree: ParsedScript, nodes: readonly Visited[]): LintFault[] {

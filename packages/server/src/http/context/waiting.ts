@@ -3,10 +3,17 @@
 import { definedOf, type EvaluationView, type MachineLabels, type MachineView, type RolloutView } from '@millrace/protocol';
 import { type EvaluationRecord, hasLabels, labelsOf, type RolloutRecord, toRolloutView } from '@millrace/store';
 import { toEvaluationView } from '../../batches/evaluation/evaluation-view.ts';
-import type { AppContext } from './context.ts';
+
+/** Where the machines of the service are read. */
+export interface MachineReader {
+  read(): Promise<{ readonly machines?: readonly MachineView[] | undefined }>;
+}
 
 /** The views of rollouts, with why each waits if no live machine can take it. */
-export async function toWaitingViews(records: readonly RolloutRecord[], { status }: Pick<AppContext, 'status'>): Promise<RolloutView[]> {
+export async function toWaitingViews(
+  records: readonly RolloutRecord[],
+  { status }: { readonly status: MachineReader },
+): Promise<RolloutView[]> {
   const machines = await readMachines(records, status);
   return records.map((record) => {
     const waiting = record.requires && findMissing(record.requires, machines);
@@ -17,7 +24,7 @@ export async function toWaitingViews(records: readonly RolloutRecord[], { status
 /** The views of evaluations, with why the samples of each wait if no live machine can take them. */
 export async function toWaitingEvaluations(
   records: readonly EvaluationRecord[],
-  { status }: Pick<AppContext, 'status'>,
+  { status }: { readonly status: MachineReader },
 ): Promise<EvaluationView[]> {
   const open = records.map(({ state, plan }) => definedOf({ requires: state === 'open' ? plan.requires : undefined }));
   const machines = await readMachines(open, status);
@@ -28,10 +35,7 @@ export async function toWaitingEvaluations(
 }
 
 /** Read only if one of them requires a label. */
-async function readMachines(
-  all: readonly { readonly requires?: MachineLabels }[],
-  status: AppContext['status'],
-): Promise<readonly MachineView[]> {
+async function readMachines(all: readonly { readonly requires?: MachineLabels }[], status: MachineReader): Promise<readonly MachineView[]> {
   return all.some(({ requires }) => requires !== undefined) ? ((await status.read()).machines ?? []) : [];
 }
 

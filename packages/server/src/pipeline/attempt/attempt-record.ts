@@ -18,7 +18,7 @@ import {
 import type { Sandbox } from '@millrace/sandbox';
 import type { AgentEnd, Opened, Scenario, Score } from '@millrace/scenarios';
 import type { ClaimedRollout } from '@millrace/store';
-import type { AgentTally } from '../../agent/turn-loop.ts';
+import type { AgentTally } from '../../agent/agent-options.ts';
 import type { Sampler } from '../../inference/sampler.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 

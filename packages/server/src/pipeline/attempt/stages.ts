@@ -22,7 +22,8 @@ import {
   type Scenarios,
   sandboxOf,
 } from '@millrace/scenarios';
-import { runTurns, type TurnReport } from '../../agent/turn-loop.ts';
+import type { TurnReport } from '../../agent/agent-options.ts';
+import { runTurns } from '../../agent/turn-loop.ts';
 import { toTurnSampling } from '../../agent/turn-sampling.ts';
 import type { PolicyGate } from '../../inference/policy-gate.ts';
 import type { BackendPool } from '../../inference/pool/pool.ts';

@@ -13,7 +13,8 @@ import { backendId, sampling } from '@millrace/protocol';
 import { FakeBackend, type FakeBackendOptions, FakeClock, fakeLogprob, openFakeTokens } from '@millrace/testkit';
 import { openServer } from '../../../../engines/test/open-server.ts';
 import { BackendPool } from '../../../src/inference/pool/pool.ts';
-import { type SampledTurn, Sampler } from '../../../src/inference/sampler.ts';
+import type { SampledTurn } from '../../../src/inference/sampled-turn.ts';
+import { Sampler } from '../../../src/inference/sampler.ts';
 
 const tokens = await openFakeTokens();
 const signal = new AbortController().signal;

@@ -2,6 +2,7 @@
 // transaction another connection, is refused with what was seen and what to do.
 
 import { messageOf, RolloutError } from '@millrace/protocol';
+import { poolerFault } from './faults.ts';
 import type { Session } from './session.ts';
 
 /** The oldest release that is supported, as docs/postgres.md says. */
@@ -29,9 +30,6 @@ export function findVersionFault({ number, text }: ServerVersion): string | unde
   if (number >= oldestRelease * 10_000) return undefined;
   return `the server is PostgreSQL ${text}, and Millrace needs PostgreSQL ${oldestRelease} or newer: upgrade the server, or name another one`;
 }
-
-export const poolerFault =
-  'the address is that of a pooler that gives each transaction another connection, and prepared statements and LISTEN belong to a connection: set its pool mode to session (pgbouncer: pool_mode = session), or connect to the server itself';
 
 /** Whether another client's transaction leaves this session its connection. */
 async function keepsConnection(

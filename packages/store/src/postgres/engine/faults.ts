@@ -3,7 +3,9 @@
 import { messageOf, RolloutError } from '@millrace/protocol';
 import pg from 'pg';
 import { StoreError, StoreFault } from '../../store-fault.ts';
-import { poolerFault } from './check-server.ts';
+
+export const poolerFault =
+  'the address is that of a pooler that gives each transaction another connection, and prepared statements and LISTEN belong to a connection: set its pool mode to session (pgbouncer: pool_mode = session), or connect to the server itself';
 
 /** The connection is gone. A transaction that was not committed has changed nothing. */
 export class ConnectionLost extends Error {

@@ -37,7 +37,8 @@ const find = 'ls -d /proc/[0-9]*/fd/*/etc 2>/dev/null || echo none';
 /** Starts a process with these descriptors, all of the root folder, which opens a sandbox and returns what its agent finds. */
 async function runOwner({ name, options, spec }: DriverCall, inherited: readonly number[]): Promise<unknown> {
   const program = `
-    import { ${name} as open, silentLog } from '@millrace/server';
+    import { silentLog } from '@millrace/base/log';
+    import { ${name} as open } from '@millrace/sandbox';
     const driver = await open({ ...${JSON.stringify(options)}, log: silentLog });
     await using sandbox = await driver.open(${JSON.stringify(spec)});
     const limits = { timeoutMs: ${timeoutMs} };
