@@ -22,21 +22,11 @@ const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'example
 );
 const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts', 'world/**/*.test.ts']);
 const serverSources = sources.filter(({ path }) => path.startsWith('packages/server/src/'));
+/** The packages that make up the service, from the ground up. */
+const servicePackages = ['base', 'model', 'engines', 'sandbox', 'store', 'scenarios', 'server'];
+const serviceSources = sources.filter(({ path }) => servicePackages.includes(packageOf(path) ?? ''));
 
-const floors = [
-  'base',
-  'trajectory',
-  'inference',
-  'sandbox',
-  'store',
-  'agent',
-  'scenario',
-  'pipeline',
-  'sampling',
-  'http',
-  'tool-server',
-  'cluster',
-];
+const floors = ['inference', 'agent', 'pipeline', 'batches', 'http', 'tool-server', 'cluster'];
 
 /** The folders of the second test tier; its tests stand on top. */
 const worldFloors = [
@@ -58,18 +48,23 @@ const worldFloors = [
 /** What each package may import of the others. */
 const packageImports: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
-  executor: ['protocol'],
-  server: ['protocol', 'executor'],
+  base: ['protocol'],
+  model: ['protocol', 'base'],
+  engines: ['protocol', 'base'],
+  sandbox: ['protocol', 'base'],
+  store: ['protocol', 'base', 'engines'],
+  scenarios: ['protocol', 'base', 'model', 'sandbox'],
+  server: ['protocol', ...servicePackages],
   client: ['protocol'],
-  cli: ['protocol', 'client', 'server'],
-  testkit: ['protocol', 'server', 'client', 'cli'],
+  cli: ['protocol', 'client', ...servicePackages],
+  testkit: ['protocol', 'client', 'cli', ...servicePackages],
 };
 
 /** Folders that may hold more than `mostFiles`; ARCHITECTURE.md gives the reasons. */
 const largeFolders: readonly string[] = ['packages/protocol/test/golden', 'docs', 'docs/decisions'];
-const mostFiles = 15;
+const mostFiles = 20;
 
-/** Files of the server besides base/clock.ts that may use timers or the date, each with its reason. */
+/** Files of the service that may use timers or the date, each with its reason. */
 const timeExceptions: Readonly<Record<string, string>> = {
   'packages/base/src/clock.ts': 'it is the clock',
 };
@@ -135,6 +130,59 @@ test('packages import only the packages they may', () => {
   );
 });
 
+test('no file imports itself through other files', () => {
+  const arrows = new Map<string, Map<string, string>>();
+  for (const source of sources)
+    for (const name of importsOf(source).filter((one) => one.startsWith('.'))) {
+      const targets = arrows.get(source.path) ?? new Map<string, string>();
+      arrows.set(source.path, targets.set(join(dirname(source.path), name), source.path));
+    }
+  refuse(findRings(arrows));
+});
+
+test('no package has more than 15,000 lines of source', () => {
+  const counts = new Map<string, number>();
+  for (const { path, lines } of sources) {
+    const name = packageOf(path);
+    if (name !== undefined) counts.set(name, (counts.get(name) ?? 0) + lines.length);
+  }
+  assert.ok(counts.size > servicePackages.length, 'the packages were found');
+  refuse([...counts].filter(([, lines]) => lines > 15_000).map(([name, lines]) => `packages/${name}: ${lines} lines`));
+});
+
+test('the index of a package exports only what another package imports', () => {
+  const used = new Set<string>();
+  for (const source of [...sources, ...tests])
+    for (const [, names = '', name = ''] of source.text.matchAll(/\b(?:import|export) (?:type )?\{([^}]*)\} from '@millrace\/([a-z]+)'/g))
+      if (packageOf(source.path) !== name) for (const one of names.split(',')) used.add(`${name} ${toExported(one)}`);
+  refuse(
+    servicePackages.flatMap((name) => {
+      const { code = '' } = sources.find(({ path }) => path === `packages/${name}/src/index.ts`) ?? {};
+      const exported = [...code.matchAll(/\{([^}]*)\} from/g)].flatMap(([, names = '']) => names.split(','));
+      const unused = exported
+        .map(
+          (one) =>
+            one
+              .trim()
+              .split(' as ')
+              .at(-1)
+              ?.replace(/^type /, '') ?? '',
+        )
+        .filter((one) => one !== '' && !used.has(`${name} ${one}`));
+      return unused.map((one) => `packages/${name}/src/index.ts: no other package imports ${one}`);
+    }),
+  );
+});
+
+test('every package says in a README what it promises and how to test it alone', () => {
+  refuse(
+    globSync('packages/*/package.json', { cwd: root })
+      .map((path) => join(dirname(path), 'README.md'))
+      .filter((path) => !existsSync(join(root, path)) || readFileSync(join(root, path), 'utf8').split('\n').length < 5)
+      .map((path) => `${path}: is missing or empty`),
+  );
+});
+
 test('no folder imports itself through other folders', () => {
   const arrows = new Map<string, Map<string, string>>();
   for (const source of sources.filter(({ path }) => basename(path) !== 'index.ts')) {
@@ -148,7 +196,7 @@ test('no folder imports itself through other folders', () => {
   refuse(findRings(arrows));
 });
 
-test('no folder has more than 15 files', () => {
+test('no folder has more than 20 files', () => {
   const counts = new Map<string, number>();
   for (const path of trackedFiles()) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
   const full = [...counts].filter(([folder, count]) => count > mostFiles && !largeFolders.includes(folder));
@@ -182,15 +230,6 @@ test('the name of a type means one thing in the whole repository', () => {
     for (const [, name = ''] of code.matchAll(/^(?:export )?(?:abstract )?(?:interface|type|class) (\w+)/gm))
       places.set(name, [...(places.get(name) ?? []), path]);
   refuse([...places].filter(([, paths]) => paths.length > 1).map(([name, paths]) => `${name}: declared in ${paths.join(' and ')}`));
-});
-
-test('the executor, which runs where agents do, takes only types from the protocol', () => {
-  refuse(
-    sources
-      .filter(({ path }) => path.startsWith('packages/sandbox/'))
-      .filter(({ code }) => [...code.matchAll(/^(import|export) (?!type )[^;]*?from '@millrace\/protocol'/gm)].length > 0)
-      .map(({ path }) => `${path}: imports more than types from @millrace/protocol`),
-  );
 });
 
 test('the threads of the store load no schemas: they would take longer than the thread takes to start', () => {
@@ -237,11 +276,11 @@ test('no file has a meaningless name', () => {
   refuse([...sources, ...tests].filter(({ path }) => !kebab.test(basename(path))).map(({ path }) => `${path}: not kebab-case`));
 });
 
-test('only the clock of the server touches timers and the date', () => {
+test('only the clock of the service touches timers and the date', () => {
   const touches =
     /\b(setTimeout|setInterval|Date\.now)\s*\(|\bnew Date\(\s*\)|\bDate\(\s*\)|\b(setTimeout|setInterval)\b.*from 'node:timers|scheduler\.wait/;
   refuse(
-    serverSources
+    serviceSources
       .filter(({ path }) => timeExceptions[path] === undefined)
       .flatMap(({ path, code }) =>
         code.split('\n').flatMap((line, index) => (touches.test(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
@@ -275,7 +314,7 @@ function readSources(patterns: readonly string[]): Source[] {
   });
 }
 
-/** Every folder that can be reached from itself, with the files whose imports lead there. */
+/** Every folder or file that can be reached from itself, with the files whose imports lead there. */
 function findRings(arrows: ReadonlyMap<string, ReadonlyMap<string, string>>): string[] {
   const rings: string[] = [];
   for (const start of arrows.keys()) {
@@ -292,6 +331,20 @@ function findRings(arrows: ReadonlyMap<string, ReadonlyMap<string, string>>): st
     if (last !== undefined) rings.push(`${start}: its own imports lead back to it, last through ${last}`);
   }
   return rings;
+}
+
+function packageOf(path: string): string | undefined {
+  return /^packages\/([^/]+)\//.exec(path)?.[1];
+}
+
+/** The name that a part of an import clause asks for. */
+function toExported(part: string): string {
+  return (
+    part
+      .trim()
+      .replace(/^type /, '')
+      .split(' as ')[0] ?? ''
+  );
 }
 
 /** The folder of one of our packages, by the name that imports it. */

@@ -8,6 +8,7 @@ export { readBounded } from './http-post.ts';
 export { explainLogprobs, findUnseen, logprobsOf } from './logprobs.ts';
 export { openBackend, tokenRoutes } from './open-backend.ts';
 export type { VersionSpan } from './reply/weight-versions.ts';
+export { sliceMask } from './sampling-mask.ts';
 export { describeRefusal, isWithoutRoute, openVllmBackend } from './vllm.ts';
 export { completionsRoute } from './vllm-wire.ts';
 export { findStopToken } from './wire.ts';

@@ -1,13 +1,13 @@
 // What all dialects share on the wire: a route, and the checks that every reply must pass. A reply that is not exactly
 // consistent is refused as `backend-bad-reply`; nothing is ever filled in.
 
-import { toSamplingMask } from '@millrace/model';
 import { definedOf, type FinishReason, RolloutError, type StoppedBy } from '@millrace/protocol';
 import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { refuse } from './reply/bad-reply.ts';
 import type { ExpertsFormat } from './reply/routed-experts.ts';
 import { readVersionSpans, toPolicyVersions } from './reply/weight-versions.ts';
+import { toSamplingMask } from './sampling-mask.ts';
 
 /** A server's route that continues token ids. */
 export interface TokenRoute {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { silentLog } from '@millrace/base/log';
 import { Pace } from '@millrace/base/pace';
-import { Ledger, toSamplingMask } from '@millrace/model';
+import { Ledger } from '@millrace/model';
 import {
   backendId,
   type Dialect,
@@ -19,6 +19,7 @@ import {
 import { openFakeBackend, openFakeTokens } from '@millrace/testkit';
 import type { GenerateRequest } from '../src/backend.ts';
 import { openBackend } from '../src/open-backend.ts';
+import { toSamplingMask } from '../src/sampling-mask.ts';
 
 const tokens = await openFakeTokens();
 const id = backendId.parse('b1');

@@ -9,6 +9,5 @@ export { type ModelConfig, modelConfig } from './model-config.ts';
 export type { ModelProfile, ProfileCheck } from './model-profile.ts';
 export { parseLongTurn } from './read-turn.ts';
 export { openRemoteConversation } from './remote-conversation.ts';
-export { sliceMask, toSamplingMask } from './sampling-mask.ts';
 export { openTokenizer, runSteps, type Tokenizer } from './tokenizer/tokenizer.ts';
 export { toolParserNames, toolParsers } from './tool-calls/tool-parsers.ts';

@@ -19,6 +19,7 @@ export { holdLayers } from './layers/layer-holding.ts';
 export { linkFolder } from './layout.ts';
 export { type CgroupBase, controllers, findCgroups } from './limits/cgroups.ts';
 export { OwnClock } from './limits/own-clock.ts';
+export { findDisturbance, OwnTime, type OwnTimeOptions, toStarved } from './limits/own-time.ts';
 export { measureSocketPath, sweepRunFolder } from './run-folder/run-folder.ts';
 export type {
   ExecOptions,

@@ -60,6 +60,5 @@ export type { Respond } from './tools/respond.ts';
 export type { Tool } from './tools/tool.ts';
 export { thinkTool } from './tools/tools.ts';
 export { lintCheck } from './verifier/lint/lint-check.ts';
-export { findDisturbance, OwnTime, type OwnTimeOptions } from './verifier/own-time.ts';
 export type { Score } from './verifier/verifier.ts';
 export { isShownFault } from './verifier/verifier-fault.ts';

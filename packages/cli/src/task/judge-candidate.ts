@@ -3,15 +3,8 @@
 
 import { describeIssues, messageOf, RolloutError } from '@millrace/protocol';
 import type { Sandbox, SandboxSpec } from '@millrace/sandbox';
-import {
-  evaluateTimeoutOf,
-  findDisturbance,
-  highestRewardOf,
-  OwnTime,
-  type Scenario,
-  safeParseTask,
-  type TaskTrial,
-} from '@millrace/scenarios';
+import { findDisturbance, OwnTime } from '@millrace/sandbox';
+import { evaluateTimeoutOf, highestRewardOf, type Scenario, safeParseTask, type TaskTrial } from '@millrace/scenarios';
 import { makeWrong } from '../attack/hackers/wrong.ts';
 import { type PlayDeps, playAgent } from '../attack/play.ts';
 import type { TaskLine } from './task-file.ts';

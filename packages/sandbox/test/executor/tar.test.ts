@@ -166,8 +166,8 @@ test('nothing is written through a link, regardless of the order of entries', as
   assert.equal(await readFile(join(folder, 'e/l/file'), 'utf8'), 'x');
   await assert.rejects(unpack({ name: 'l', type: '2', target: 'd' }, { name: 'l/file', content: 'x' }));
   // The .. of a link inside a linked folder would be counted from the wrong place.
-  const deep = { name: 'a/b/l', type: '2', target: '../../../server/test' };
-  await assert.rejects(unpack(deep, { name: 'a/b/l/out', type: '2', target: '../../../server' }));
+  const deep = { name: 'a/b/l', type: '2', target: '../..' };
+  await assert.rejects(unpack(deep, { name: 'a/b/l/out', type: '2', target: '../../..' }));
 });
 
 test('a link may contain .. only at its beginning, and must not leave the folder', () => {

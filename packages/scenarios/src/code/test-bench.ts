@@ -3,7 +3,8 @@
 
 import { RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '@millrace/sandbox';
-import { toStarved, toVerifierFault } from '../verifier/verifier-fault.ts';
+import { toStarved } from '@millrace/sandbox';
+import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import { type RunList, runTests, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
 
 /** How often a list is started at most. Five kills in a row are not a bad moment of the machine. */

@@ -1,4 +1,4 @@
-// Ends of judging that need no control: a fault of the verifier that does not depend on what the agent left, and a machine that gave too little.
+// An end of judging that needs no control: a fault of the verifier that does not depend on what the agent left.
 
 import { RolloutError } from '@millrace/protocol';
 
@@ -8,10 +8,3 @@ export function toVerifierFault(message: string): RolloutError {
 }
 
 export const isShownFault = (error: RolloutError): boolean => error.code === 'evaluate-failed' && error.details?.shown === true;
-
-/** Nothing is gained by trying it again at once. */
-export function toStarved(message: string): RolloutError {
-  return new RolloutError('evaluate-disturbed', message, { details: { starved: true } });
-}
-
-export const isStarved = (error: RolloutError): boolean => error.code === 'evaluate-disturbed' && error.details?.starved === true;

@@ -2,12 +2,11 @@
 
 import { systemClock } from '@millrace/base/clock';
 import { silentLog } from '@millrace/base/log';
-import { openBubblewrapDriver, type Sandbox, type SandboxDriver, type SandboxSpec } from '@millrace/sandbox';
+import { OwnTime, openBubblewrapDriver, type Sandbox, type SandboxDriver, type SandboxSpec } from '@millrace/sandbox';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import type { z } from 'zod';
 import { type CodeTask, codeFields } from '../../src/code/code-task.ts';
 import { gradeProgram, type TestGrade } from '../../src/code/grade.ts';
-import { OwnTime } from '../../src/verifier/own-time.ts';
 
 type Fields = Partial<z.input<typeof codeFields>>;
 

@@ -2,7 +2,7 @@
 // first tokens only.
 
 import type { VersionSpan } from '@millrace/engines';
-import { sliceMask } from '@millrace/model';
+import { sliceMask } from '@millrace/engines';
 import { definedOf } from '@millrace/protocol';
 import type { SampledTurn } from './sampled-turn.ts';
 

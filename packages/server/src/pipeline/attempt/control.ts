@@ -6,10 +6,10 @@ import { Deadline } from '@millrace/base/deadline';
 import { raceSignal } from '@millrace/base/race';
 import { definedOf, RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '@millrace/sandbox';
+import { findDisturbance } from '@millrace/sandbox';
 import {
   type AgentEnd,
   collectScenario,
-  findDisturbance,
   type InitContext,
   initScenario,
   type Opened,

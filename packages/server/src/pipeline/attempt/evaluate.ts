@@ -2,7 +2,8 @@
 // nothing: if that can be judged, what this agent left broke the verifier, and its reward is the lowest. Otherwise the verifier is at fault.
 
 import { RolloutError } from '@millrace/protocol';
-import { findDisturbance, isShownFault, type Score } from '@millrace/scenarios';
+import { findDisturbance } from '@millrace/sandbox';
+import { isShownFault, type Score } from '@millrace/scenarios';
 import type { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';

@@ -3,15 +3,8 @@
 import { raceSignal } from '@millrace/base/race';
 import { definedOf } from '@millrace/protocol';
 import type { Sandbox, SandboxSpec } from '@millrace/sandbox';
-import {
-  type AgentEnd,
-  evaluateSandboxOf,
-  evaluateScenario,
-  evaluateTimeoutOf,
-  OwnTime,
-  type OwnTimeOptions,
-  type Score,
-} from '@millrace/scenarios';
+import { OwnTime, type OwnTimeOptions } from '@millrace/sandbox';
+import { type AgentEnd, evaluateSandboxOf, evaluateScenario, evaluateTimeoutOf, type Score } from '@millrace/scenarios';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import type { AttemptSandbox } from './attempt-sandbox.ts';
 import type { StageDeps } from './stages.ts';

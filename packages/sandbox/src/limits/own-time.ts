@@ -4,8 +4,8 @@
 import type { Clock } from '@millrace/base/clock';
 import { Deadline, type Uncharged } from '@millrace/base/deadline';
 import { RolloutError } from '@millrace/protocol';
-import { type ExecOptions, type ExecResult, OwnClock, type Sandbox, type ShellOptions } from '@millrace/sandbox';
-import { isStarved, toStarved } from './verifier-fault.ts';
+import type { ExecOptions, ExecResult, Sandbox, ShellOptions } from '../sandbox.ts';
+import { OwnClock } from './own-clock.ts';
 
 /** How many times its own time an evaluation may take by the wall clock. */
 const stretch = 10;
@@ -117,3 +117,10 @@ export function findDisturbance(error: RolloutError): 'passing' | 'starved' | un
   if (isStarved(error)) return 'starved';
   return /^(evaluate-disturbed|sandbox-(died|failed|start-failed))$/.test(error.code) ? 'passing' : undefined;
 }
+
+/** What a machine gave too little time for. Nothing is gained by trying it again at once. */
+export function toStarved(message: string): RolloutError {
+  return new RolloutError('evaluate-disturbed', message, { details: { starved: true } });
+}
+
+const isStarved = (error: RolloutError): boolean => error.code === 'evaluate-disturbed' && error.details?.starved === true;

@@ -6,10 +6,12 @@ import { after, before, describe, test } from 'node:test';
 import { systemClock } from '@millrace/base/clock';
 import { silentLog } from '@millrace/base/log';
 import { type ErrorCode, RolloutError } from '@millrace/protocol';
-import { type ExecResult, openBubblewrapDriver, probeBubblewrap, type Sandbox, type SandboxDriver } from '@millrace/sandbox';
 import { FakeClock, makeTempFolder } from '@millrace/testkit/plain';
-import { FakeDriver } from '../../../sandbox/test/fake-driver.ts';
-import { findDisturbance, OwnTime } from '../../src/verifier/own-time.ts';
+import { FakeDriver } from '../fake-driver.ts';
+import { openBubblewrapDriver } from '../../src/bubblewrap/bubblewrap.ts';
+import { probeBubblewrap } from '../../src/bubblewrap/probe.ts';
+import { findDisturbance, OwnTime } from '../../src/limits/own-time.ts';
+import type { ExecResult, Sandbox, SandboxDriver } from '../../src/sandbox.ts';
 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
