@@ -240,6 +240,7 @@ test('the threads of the store load no schemas: they would take longer than the 
     const { code = '' } = byPath.get(path) ?? {};
     for (const [, name = ''] of code.matchAll(/^(?:import|export) (?!type )[^;'"`]*?from '([^']+)'/gm)) {
       if (name.startsWith('.')) loaded.add(join(dirname(path), name));
+      else if (name.startsWith('@millrace/base/')) loaded.add(`packages/base/src/${name.slice('@millrace/base/'.length)}.ts`);
       else if (name === 'zod' || name === '@millrace/protocol')
         found.push(`${path}: loads ${name}; @millrace/protocol/plain has no schemas`);
     }

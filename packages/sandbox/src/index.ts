@@ -36,7 +36,6 @@ export type {
   SandboxDriver,
   SandboxProgram,
   SandboxSpec,
-  ShellOptions,
   ShellResult,
   TransferOptions,
 } from './sandbox.ts';

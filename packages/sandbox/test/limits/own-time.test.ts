@@ -7,11 +7,11 @@ import { systemClock } from '@millrace/base/clock';
 import { silentLog } from '@millrace/base/log';
 import { type ErrorCode, RolloutError } from '@millrace/protocol';
 import { FakeClock, makeTempFolder } from '@millrace/testkit/plain';
-import { FakeDriver } from '../fake-driver.ts';
 import { openBubblewrapDriver } from '../../src/bubblewrap/bubblewrap.ts';
 import { probeBubblewrap } from '../../src/bubblewrap/probe.ts';
 import { findDisturbance, OwnTime } from '../../src/limits/own-time.ts';
 import type { ExecResult, Sandbox, SandboxDriver } from '../../src/sandbox.ts';
+import { FakeDriver } from '../fake-driver.ts';
 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;

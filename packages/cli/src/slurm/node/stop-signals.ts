@@ -1,4 +1,4 @@
-// How a node of a Slurm job is told to stop.
+// The signals that stop a node of a Slurm job.
 
 /** Ends it: once to finish what runs, twice to hand it back now. */
 export interface StopSignals {
