@@ -1,15 +1,17 @@
 // Writes the pages that are made from code: docs/configuration.md, docs/cli.md, the table of log events in
-// docs/operations.md, and what was proven for each trainer and version in docs/trainers.md.
+// docs/operations.md, what was proven for each trainer and version in docs/trainers.md, and the picture of packages in ARCHITECTURE.md.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { renderConfigDoc, renderLogEvents } from '@millrace/server';
 import { renderCliDoc } from 'millrace';
 import { readProofs, renderProofs } from '../world/trainers/bed/proof-table.ts';
 import { readVersionProofs, renderVersionProofs } from '../world/versions/version-table.ts';
+import { drawPackages } from './draw-packages.ts';
 
 await writeFile(new URL('../docs/configuration.md', import.meta.url), renderConfigDoc());
 await writeFile(new URL('../docs/cli.md', import.meta.url), await renderCliDoc());
 
+await writeBetween('../ARCHITECTURE.md', 'packages', drawPackages());
 await writeBetween('operations.md', 'log events', renderLogEvents());
 await writeBetween('trainers.md', 'trainers', renderProofs(readProofs()));
 await writeBetween('trainers.md', 'versions', renderVersionProofs(readVersionProofs()));

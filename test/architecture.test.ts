@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { test } from 'node:test';
+import { drawPackages } from '../scripts/draw-packages.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -172,6 +173,10 @@ test('the index of a package exports only what another package imports', () => {
       return unused.map((one) => `packages/${name}/src/index.ts: no other package imports ${one}`);
     }),
   );
+});
+
+test('the picture of the packages in ARCHITECTURE.md is drawn from the imports', () => {
+  assert.ok(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').includes(drawPackages()), 'write it again: node scripts/write-docs.ts');
 });
 
 test('every package says in a README what it promises and how to test it alone', () => {
