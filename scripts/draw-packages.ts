@@ -6,19 +6,19 @@ import { join } from 'node:path';
 
 const root = join(import.meta.dirname, '..');
 
-/** The Python packages and the testkit are beside the service. */
-const beside = new Set(['client-python', 'trainers-python', 'testkit']);
+/** The Python packages and the testkit are not part of the service. */
+const leftOut = new Set(['client-python', 'trainers-python', 'testkit']);
 
 export function drawPackages(): string {
   const lines = new Map<string, number>();
   const arrows = new Map<string, Set<string>>();
   for (const path of globSync('packages/*/{src,native}/**/*.{ts,c,h}', { cwd: root })) {
     const [, name = ''] = path.split('/');
-    if (beside.has(name)) continue;
+    if (leftOut.has(name)) continue;
     const text = readFileSync(join(root, path), 'utf8');
     lines.set(name, (lines.get(name) ?? 0) + text.trimEnd().split('\n').length);
     const imported = [...text.matchAll(/from '@millrace\/([a-z]+)(?:\/[^']*)?'/g)].map(([, to = '']) => to);
-    arrows.set(name, new Set([...(arrows.get(name) ?? []), ...imported.filter((to) => to !== name && !beside.has(to))]));
+    arrows.set(name, new Set([...(arrows.get(name) ?? []), ...imported.filter((to) => to !== name && !leftOut.has(to))]));
   }
   const names = [...lines.keys()].sort();
   const boxes = names.map((name) => `  ${name}["${name}<br/>${Math.round((lines.get(name) ?? 0) / 1000)}k lines"]`);
