@@ -25,7 +25,7 @@ export function findReleaseProblems(root: string): string[] {
 }
 
 /** Returns the names of the files it wrote into `out`. */
-export async function makeRelease(root: string, out: string): Promise<string[]> {
+async function makeRelease(root: string, out: string): Promise<string[]> {
   const work = await mkdtemp(join(tmpdir(), 'millrace-release-'));
   try {
     const clone = join(work, 'clone');

@@ -4,7 +4,7 @@
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-export interface VersionPlace {
+interface VersionPlace {
   readonly file: string;
   readonly version: string;
 }

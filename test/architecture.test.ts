@@ -262,6 +262,36 @@ test('every file opens with a sentence that says what it is', () => {
   refuse([...sources, ...tests].filter(({ text }) => !opensWithSentence(text)).map(({ path }) => `${path}: no opening sentence`));
 });
 
+test('what a file exports is imported by another file', () => {
+  const imported = new Set<string>();
+  const whole = new Set<string>();
+  for (const { path, text } of [...sources, ...tests, ...readSources(['packages/*/bin/**/*.ts', 'packages/cli/scenario.ts'])]) {
+    for (const [, names = '', name = ''] of text.matchAll(/\b(?:import|export)\s+(?:type\s+)?\{([^}]*)\}\s+from '([^']+)'/g)) {
+      const base = /^@millrace\/base\/(.+)$/.exec(name)?.[1];
+      const file = base === undefined ? join(dirname(path), name) : `packages/base/src/${base}.ts`;
+      for (const one of names.split(',')) imported.add(`${file} ${toExported(one)}`);
+    }
+    for (const [, one, star] of text.matchAll(/\bimport\('(\.[^']+)'\)|\bimport \* as \w+ from '(\.[^']+)'/g))
+      whole.add(join(dirname(path), one ?? star ?? ''));
+  }
+  // Both are read by name when a file is loaded as a scenario.
+  const loaded = ['scenario', 'policy'];
+  refuse(
+    sources
+      .filter(
+        ({ path }) =>
+          /^(packages\/(?!protocol|client\/)[^/]+\/src|bench|scripts|world)\//.test(path) &&
+          !/\/(index|public)\.ts$/.test(path) &&
+          !whole.has(path),
+      )
+      .flatMap(({ path, code }) =>
+        [...code.matchAll(/^export (?:async function|function|const|interface|type|class|abstract class) (\w+)/gm)]
+          .filter(([, name = '']) => !imported.has(`${path} ${name}`) && !loaded.includes(name))
+          .map(([, name]) => `${path}: exports ${name}, which no other file imports`),
+      ),
+  );
+});
+
 test('nothing is exported by default or by star', () => {
   refuse(
     [...sources, ...tests].flatMap(({ path, code }) => [

@@ -12,7 +12,7 @@ const slots = 96;
 const msPerSecond = 20;
 const seeds = [101, 102, 103];
 
-export interface RealRun {
+interface RealRun {
   readonly batchSeconds: readonly number[];
   readonly repeatSeconds: readonly number[];
   /** Model time that the batch used, relative to the oracle's. */

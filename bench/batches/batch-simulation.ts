@@ -12,7 +12,7 @@ import { z } from 'zod';
 import type { Cost } from './batch-baselines.ts';
 import { courseOf, groupSize, type World } from './batch-worlds.ts';
 
-export interface SimulationPlan {
+interface SimulationPlan {
   readonly target: number;
   /** One after another; in a series, each carries over the surplus of the one before. */
   readonly batches: number;

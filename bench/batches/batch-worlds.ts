@@ -25,7 +25,7 @@ function isUniform(seed: number, index: number): boolean {
   return hash(seed, index, 0, 4) < 0.5;
 }
 
-export interface TaskCourse {
+interface TaskCourse {
   readonly siblings: readonly Course[];
   readonly informative: boolean;
 }

@@ -10,7 +10,7 @@ export const probeSettings = ['shared_preload_libraries=pg_stat_statements', 'pg
 
 const sampleMs = 250;
 
-export interface StatementCost {
+interface StatementCost {
   readonly text: string;
   readonly calls: number;
   readonly totalMs: number;

@@ -20,7 +20,7 @@ export function toWeights(model: string, version: string): number {
   return 1 + models.indexOf(model) * versions.length + versions.indexOf(version);
 }
 
-export interface SwapCounts {
+interface SwapCounts {
   idle: number;
   busy: number;
   /** Restarts as the very same. */

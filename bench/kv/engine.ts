@@ -13,7 +13,7 @@ export interface EngineShape {
 }
 
 /** Seconds. */
-export interface StepCost {
+interface StepCost {
   /** Of any step: weights are read, kernels are launched, and the scheduler runs. */
   readonly step: number;
   /** For each token that is computed, and for each token before it that it attends to. */
@@ -25,7 +25,7 @@ export interface StepCost {
   readonly sample: number;
 }
 
-export interface EngineRequest {
+interface EngineRequest {
   readonly promptTokens: number;
   readonly outputTokens: number;
   /** Names the content of a block, so that equal prefixes are found. */
@@ -34,7 +34,7 @@ export interface EngineRequest {
   onEnd(end: { readonly now: number; readonly cachedTokens: number; readonly preemptions: number }): void;
 }
 
-export interface EngineCounts {
+interface EngineCounts {
   promptTokens: number;
   /** Found in the cache when a request was admitted. */
   cachedTokens: number;

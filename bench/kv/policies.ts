@@ -34,7 +34,7 @@ export function fixedCap(cap: number): (world: SimWorld) => TurnPolicy {
   };
 }
 
-export interface OursOptions {
+interface OursOptions {
   /** Processes that share each engine; an agent belongs to one of them. */
   readonly workers?: number;
   /** Changes the capacity that engines report. */

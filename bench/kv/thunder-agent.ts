@@ -18,7 +18,7 @@ const intervalS = 5;
 /** Tokens that are kept free for what each program samples. */
 const buffer = 256;
 
-export interface ThunderOptions {
+interface ThunderOptions {
   /** Whether the tokens of acting programs count half as much after each second when others are resumed, as in the paper. */
   readonly hasDecay: boolean;
 }

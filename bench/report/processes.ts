@@ -8,7 +8,7 @@ export function readCpuMs(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-export interface SpentCpu {
+interface SpentCpu {
   readonly ownMs: number;
   /** Of the processes that it started and waited for, with theirs. */
   readonly childrenMs: number;

@@ -3,7 +3,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-export interface FileLimit extends Disposable {
+interface FileLimit extends Disposable {
   /** The command lines of the processes that were killed. */
   readonly killed: readonly string[];
 }

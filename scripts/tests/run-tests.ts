@@ -6,7 +6,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { openFileLimit } from './file-limit.ts';
 
-export interface TestRunOptions {
+interface TestRunOptions {
   readonly concurrency: number;
   /** Files that take long, the longest first. They are started first, so that none of them runs alone at the end. */
   readonly slowFiles?: readonly string[];

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { chooseFreePort } from '@millrace/server';
 
-export interface EngineCommand {
+interface EngineCommand {
   readonly name: string;
   readonly program: string;
   readonly args: (port: number) => readonly string[];

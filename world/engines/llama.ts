@@ -6,7 +6,7 @@ import { ggufPath, hasModel, modelName } from './world-cache.ts';
 
 export const llamaContextTokens = 2048;
 
-export interface LlamaOptions {
+interface LlamaOptions {
   /** Requests that run at once. */
   readonly slots?: number;
   readonly args?: readonly string[];

@@ -10,7 +10,7 @@ import { worldCacheFolder } from './world-cache.ts';
 
 const run = promisify(execFile);
 
-export interface Packages {
+interface Packages {
   readonly name: string;
   readonly packages: readonly string[];
   /** Installed without what they depend on. */

@@ -28,7 +28,7 @@ export async function findDeploymentSkip(): Promise<string | false> {
 /** Runs `millrace` on the login node. */
 export type Millrace = (...args: string[]) => Promise<CommandResult>;
 
-export interface DeploymentOptions {
+interface DeploymentOptions {
   readonly name: string;
   readonly leaseMs: number;
   readonly workerNodes?: number;
@@ -36,7 +36,7 @@ export interface DeploymentOptions {
   readonly pipeline?: Readonly<Record<string, number>>;
 }
 
-export interface PreparedDeployment {
+interface PreparedDeployment {
   readonly millrace: Millrace;
   /** The words before the arguments of `millrace`. */
   readonly command: readonly string[];

@@ -11,7 +11,7 @@ const version = '1.8.0';
 export const s3Credentials = { AWS_ACCESS_KEY_ID: 'millrace', AWS_SECRET_ACCESS_KEY: 'not-a-secret-of-anyone' };
 
 /** Installs it on the first call; needs Go for that. */
-export function findVersitygw(): string {
+function findVersitygw(): string {
   const folder = join(worldCacheFolder(), `versitygw-${version}`);
   const program = join(folder, 'versitygw');
   if (existsSync(program)) return program;

@@ -5,7 +5,7 @@ import { hasModel, hasVllm, modelFolder, modelName, vllmPython } from './world-c
 
 export const contextTokens = 2048;
 
-export interface VllmOptions {
+interface VllmOptions {
   /** `--enable-scale-out`: without it /inference/v1/generate is 403, which is what most users have. */
   readonly scaleOut?: boolean;
   /** `VLLM_SERVER_DEV_MODE=1`: the routes for pausing and for changing weights. */

@@ -5,7 +5,7 @@ import { type ReferenceText, readTemplates, renderReference } from './collection
 import { conversations } from './conversations.ts';
 import { otherEngines, ours, type TemplateEngine } from './template-engines.ts';
 
-export interface Comparison {
+interface Comparison {
   readonly engine: string;
   /** Templates for which nothing differs. */
   readonly exact: number;

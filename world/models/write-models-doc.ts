@@ -6,7 +6,7 @@ import { familyTokenizers, renderFamilies, renderVllmParsers } from './families.
 import { type ProvenTemplate, proveTemplate } from './prove-templates.ts';
 import { comparedTexts, proveTokenizers } from './prove-tokenizers.ts';
 
-export interface ModelProof {
+interface ModelProof {
   readonly rows: readonly ProvenTemplate[];
   /** A verdict for each published tokenizer of a family. */
   readonly tokenizers: ReadonlyMap<string, string>;

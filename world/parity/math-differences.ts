@@ -2,7 +2,7 @@
 
 import type { MathCase } from './math-cases.ts';
 
-export interface MathDifference {
+interface MathDifference {
   readonly why: string;
   /** Our verdict. */
   readonly ours: boolean;

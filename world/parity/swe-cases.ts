@@ -137,7 +137,7 @@ const lines: Readonly<Record<string, (random: Draw) => string>> = {
     pick(random, ['PASS a.test.js (3.1 s)', 'FAIL b.js', 'PASS c (1ms)', 'PASS d (2.5s) x', ' PASS e', 'FAIL f (12 s)']),
 };
 
-export const parserNames = Object.keys(lines);
+const parserNames = Object.keys(lines);
 const logsPerParser = 20;
 
 export function makeLogCases(): (readonly [string, string])[] {
@@ -151,7 +151,7 @@ export function makeLogCases(): (readonly [string, string])[] {
   });
 }
 
-export interface GradeCase {
+interface GradeCase {
   readonly statuses: Readonly<Record<string, string>>;
   readonly fail_to_pass: readonly string[];
   readonly pass_to_pass: readonly string[];
@@ -173,7 +173,7 @@ export function makeGradeCases(): GradeCase[] {
   }));
 }
 
-export interface RunCase {
+interface RunCase {
   readonly log: string;
   readonly exit_code: number;
 }

@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expandBody, type RecordedExchange, type RecordedReply, type RecordedRequest } from '@millrace/testkit';
 import { modelFolder } from '../engines/world-cache.ts';
 
-export interface SendOptions {
+interface SendOptions {
   /** Called after each event of a stream, with their count so far; returning `leave` closes the connection. */
   readonly onEvent?: (count: number) => 'leave' | undefined;
   /** Closes the connection after this long without a reply; that nothing came is then what is recorded. */

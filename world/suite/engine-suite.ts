@@ -10,7 +10,7 @@ import { type ContractBed, defineBackendContract } from '@millrace/testkit';
 import type { Engine } from '../engines/engine-process.ts';
 import { countRunning, endOfTurnId, greedy, makeRequest, openEngineBackend, promptIds, toPrompt } from './ask.ts';
 
-export interface EngineSuiteOptions {
+interface EngineSuiteOptions {
   readonly dialect: Dialect;
   readonly contextTokens: number;
   readonly skip: string | false;

@@ -10,7 +10,7 @@ import { scoreWithVllm } from './ask.ts';
 import { RealCast } from './real-cast.ts';
 import { makeMath } from './real-service.ts';
 
-export interface RealFaultReport {
+interface RealFaultReport {
   readonly done: number;
   /** Neither done nor failed by a backend that could be retried. */
   readonly wronglyEnded: readonly string[];
@@ -33,7 +33,7 @@ export interface RealFaultReport {
 const maxTokens = 32;
 const tokenMs = 100;
 
-export interface RealFaultOptions {
+interface RealFaultOptions {
   readonly rollouts: number;
   readonly seed: number;
   onProgress(line: string): void;

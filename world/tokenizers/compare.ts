@@ -27,7 +27,7 @@ export interface TokenizerComparison {
   readonly longest?: LongestStep;
 }
 
-export interface CompareOptions {
+interface CompareOptions {
   readonly count: number;
   /** From `openNewCharacters`. */
   readonly isNew: (text: string) => boolean;

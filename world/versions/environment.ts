@@ -14,7 +14,7 @@ import { type Cell, nameOf } from './matrix.ts';
 const run = promisify(execFile);
 const options = ['--quiet', '--disable-pip-version-check', '--no-compile'];
 
-export function versionsFolder(): string {
+function versionsFolder(): string {
   return process.env.MILLRACE_VERSIONS_CACHE ?? join(homedir(), '.cache/millrace/versions');
 }
 

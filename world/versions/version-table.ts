@@ -6,7 +6,7 @@ import { z } from 'zod';
 
 export const versionProofsFolder = join(import.meta.dirname, 'proofs');
 
-export const versionProof = z.strictObject({
+const versionProof = z.strictObject({
   trainer: z.string(),
   package: z.string(),
   version: z.string(),

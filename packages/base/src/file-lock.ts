@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 
-export interface FileLockOptions {
+interface FileLockOptions {
   /** A shared lock can have any number of holders, but excludes an exclusive lock. */
   readonly shared?: boolean;
   readonly signal?: AbortSignal;

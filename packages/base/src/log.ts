@@ -54,7 +54,7 @@ function openOutage(now: number): Outage {
   return { startedAt: now, lastAt: now, nextLineAt, distanceMs: firstDistanceMs, failures: 1, unlogged: 0, stopTimer: () => {} };
 }
 
-export interface OutageOptions {
+interface OutageOptions {
   /** Its timers must not keep the process alive. */
   readonly clock: Clock;
   /** What a failure is part of; absent for an event that is not a failure which is tried again. */

@@ -3,7 +3,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { systemClock } from './clock.ts';
 
-export interface LagReport {
+interface LagReport {
   readonly p50: number;
   readonly p99: number;
   readonly max: number;

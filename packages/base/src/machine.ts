@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { availableParallelism, hostname, totalmem } from 'node:os';
 
-export interface Machine {
+interface Machine {
   readonly id: string;
   readonly name: string;
   readonly cpus: number;

@@ -3,7 +3,7 @@
 
 const isBuilt = import.meta.url.endsWith('.js');
 
-export interface Parts {
+interface Parts {
   /** The entry of a worker process. */
   readonly worker: URL;
   /** The entry of a thread of the SQLite store. */

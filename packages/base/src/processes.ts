@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 
-export interface ProcessStat {
+interface ProcessStat {
   readonly pid: number;
   /** The letter that /proc uses: R for running, S for sleeping, T for stopped. */
   readonly state: string;

@@ -4,7 +4,7 @@ import { definedOf, RolloutError } from '@millrace/protocol';
 import { type Clock, sleep } from './clock.ts';
 import type { Uncharged } from './deadline.ts';
 
-export interface RetryOptions {
+interface RetryOptions {
   /** The most calls of `work`; at least one is made. */
   readonly attempts: number;
   /** The pause after the first failure; it doubles after each further failure. */

@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { systemClock } from './clock.ts';
 import { sendSignal } from './processes.ts';
 
-export interface ProgramOptions {
+interface ProgramOptions {
   /** The environment of this process by default. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly timeoutMs?: number;

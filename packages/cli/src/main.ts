@@ -8,7 +8,7 @@ import type { CompletionWords } from './command/completion.ts';
 import { renderGroupHelp, renderHelp, renderRows } from './command/help.ts';
 import { parseArguments } from './command/parse-arguments.ts';
 
-export interface CommandEntry {
+interface CommandEntry {
   readonly summary: string;
   load(): Promise<Command | CommandGroup>;
 }
@@ -177,7 +177,7 @@ async function help([topic, action]: readonly string[], io: Io): Promise<number>
   return print(io.stdout, action === undefined ? renderGroupHelp(loaded) : renderHelp(chooseAction(loaded, action)));
 }
 
-export function renderOverview(): string {
+function renderOverview(): string {
   const longest = Math.max(...firstSteps.map(([line]) => line.length));
   return [
     'Millrace, a rollout service for reinforcement learning of multi-turn LLM agents.',

@@ -84,7 +84,7 @@ export interface BackendProbe extends ServerFacts {
   readonly hasUnknownWeights?: boolean;
 }
 
-export interface BackendHealth {
+interface BackendHealth {
   /** Since when nothing is placed on it; absent while it works. */
   readonly brokenAtMs?: number;
   /** The machines that cannot reach it, by their host names, and since when nothing of theirs is placed on it. */

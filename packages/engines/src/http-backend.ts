@@ -35,7 +35,7 @@ export interface HttpBackendOptions {
   readonly onDoubt?: () => void;
 }
 
-export type Send = (route: TokenRoute, request: RouteRequest) => Promise<Answer>;
+type Send = (route: TokenRoute, request: RouteRequest) => Promise<Answer>;
 
 /** A reply, with its generation if it was streamed or cut. */
 export type Answer = Reply & { readonly generation?: Generation };
@@ -135,7 +135,7 @@ export async function readGeneration(route: TokenRoute, answer: Answer, { reques
   return { ...generation, routedExperts: await pace.run(decodeExperts(answer.experts, format, wanted)) };
 }
 
-export interface ReadOptions extends Pick<HttpBackendOptions, 'pace'> {
+interface ReadOptions extends Pick<HttpBackendOptions, 'pace'> {
   readonly request: GenerateRequest;
 }
 

@@ -9,7 +9,7 @@ import type { WatchedCall } from './calls/silence.ts';
 import { joinChunks } from './reply/join-chunks.ts';
 import { takeExperts } from './reply/take-experts.ts';
 
-export interface Post {
+interface Post {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: readonly Buffer[];

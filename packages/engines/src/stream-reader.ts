@@ -23,7 +23,7 @@ export interface StreamReader {
   readonly experts: readonly Buffer[] | undefined;
 }
 
-export interface StreamReaderOptions {
+interface StreamReaderOptions {
   readonly request: GenerateRequest;
   /** Throws if an event is an error. */
   checkEvent(data: string): void;

@@ -52,13 +52,13 @@ export interface Conversation {
   at(nowMs: number): Conversation;
 }
 
-export interface ReadTurnOptions {
+interface ReadTurnOptions {
   readonly signal?: AbortSignal | undefined;
   /** Whether it continues a turn, so that it does not follow a generation prompt. */
   readonly isContinued?: boolean;
 }
 
-export interface EndOfTurn {
+interface EndOfTurn {
   /** The token that usually ends a turn; -1 if turns have none of their own. */
   readonly id: number;
   /** Inserted, masked from training, when the policy was cut off before the end. Empty if turns have none of their own. */

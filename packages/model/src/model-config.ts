@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { toolParserNames } from './tool-calls/tool-parsers.ts';
 
-export const reasoningModes = ['template', 'keep'] as const;
+const reasoningModes = ['template', 'keep'] as const;
 
 export const modelConfig = z.strictObject({
   tokenizer: z

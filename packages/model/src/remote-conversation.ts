@@ -10,7 +10,7 @@ import { digestTemplate, readTemplate } from './template/template-files.ts';
 import { RemoteTokenizer } from './tokenizer/remote-tokenizer.ts';
 import { openTokenSource, type TokenSource } from './tokenizer/token-source.ts';
 
-export interface RemoteConversationOptions extends ConversationOptions {
+interface RemoteConversationOptions extends ConversationOptions {
   readonly apiKey?: string | undefined;
 }
 

@@ -11,7 +11,7 @@ const codes: Readonly<Record<ScenarioBlame, ErrorCode>> = {
   verifier: 'evaluate-failed',
 };
 
-export interface ScenarioCall {
+interface ScenarioCall {
   /** What was called, for the message: `scenario column-sum: evaluate`. */
   readonly what: string;
   /** The code of an error that names no blame. */

@@ -69,7 +69,7 @@ export interface Opened {
 }
 
 /** What the tools of the agent are opened with, apart from what `init` says. */
-export interface ToolMeans {
+interface ToolMeans {
   readonly outside?: OutsideTools | undefined;
   readonly sandbox?: Sandbox | undefined;
 }

@@ -22,7 +22,7 @@ export interface OpenedTools {
   close(): Promise<void>;
 }
 
-export interface ToolsContext extends OutsideContext {
+interface ToolsContext extends OutsideContext {
   readonly prompts?: Prompts | undefined;
   readonly outside: OutsideTools;
 }

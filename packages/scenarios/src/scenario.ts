@@ -101,7 +101,7 @@ export interface EvaluateContext<Task> extends TaskContext<Task>, Stateful {
   openSandbox(spec?: SandboxSpec): Promise<Sandbox>;
 }
 
-export interface TrialContext<Task> extends TaskContext<Task> {
+interface TrialContext<Task> extends TaskContext<Task> {
   /** The task's own solution, or nothing. */
   readonly solution: 'gold' | 'empty';
   openSandbox(spec?: SandboxSpec): Promise<Sandbox>;

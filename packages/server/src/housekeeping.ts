@@ -7,7 +7,7 @@ import { messageOf } from '@millrace/protocol';
 import { type RetentionAges, type Store, toRetentionAges } from '@millrace/store';
 import type { ServiceConfig } from './config.ts';
 
-export interface Housekeeping {
+interface Housekeeping {
   readonly config: Pick<ServiceConfig, 'retention' | 'pipeline'>;
   readonly log: Log;
   readonly signal: AbortSignal;

@@ -3,7 +3,7 @@
 
 import type { Log } from '@millrace/base/log';
 
-export interface LogEvent {
+interface LogEvent {
   readonly means: string;
   readonly hint: string;
 }

@@ -52,7 +52,7 @@ import { toWorkerSettings } from './worker-settings.ts';
 /** Starting again will not help: a file, a setting or a program is wrong. The message says which. */
 export class StartError extends Error {}
 
-export interface RunningServer extends AsyncDisposable {
+interface RunningServer extends AsyncDisposable {
   readonly store: Store;
   /** Answers requests from here on. Returns the address, with the port that it really got. */
   listen(): Promise<string>;
@@ -62,7 +62,7 @@ export interface RunningServer extends AsyncDisposable {
   drain(): void;
 }
 
-export interface ProcessOptions {
+interface ProcessOptions {
   readonly log: Log;
   /** Those of the configuration where it is absent. */
   readonly scenarios?: Scenarios;

@@ -16,7 +16,7 @@ import { StartError } from './service.ts';
 import type { LogFormat } from './text-log.ts';
 import { cannotStartCode, type OpenedModel, toPulseMs, type WorkerOrder, workerReport } from './worker-channel.ts';
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   readonly count: number;
   readonly config: ServiceConfig;
   readonly store: Store;

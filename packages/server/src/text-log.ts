@@ -8,7 +8,7 @@ import { outageOf, withHints } from './log-events.ts';
 export const logFormats = ['text', 'json', 'none'] as const;
 export type LogFormat = (typeof logFormats)[number];
 
-export interface TextLogOptions {
+interface TextLogOptions {
   readonly write: (line: string) => void;
   readonly color?: boolean;
 }
@@ -16,7 +16,7 @@ export interface TextLogOptions {
 /** Information that someone at a terminal waits for; the rest of that level is left out. */
 const shownInfo: readonly string[] = ['image-progress', 'outage-end'];
 
-export function openTextLog({ write, color = false }: TextLogOptions): Log {
+function openTextLog({ write, color = false }: TextLogOptions): Log {
   const say = (mark: string, code: number, event: string, fields: Fields) => {
     const time = new Date(systemClock.now()).toTimeString().slice(0, 8);
     const painted = color ? `\x1b[${code}m${mark} ${event}\x1b[0m` : `${mark} ${event}`;

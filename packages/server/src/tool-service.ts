@@ -9,7 +9,7 @@ import { openDriver } from './service.ts';
 import { openToolApp } from './tool-server/tool-app.ts';
 import { ToolSandboxes } from './tool-server/tool-sandboxes.ts';
 
-export interface ToolServerOptions {
+interface ToolServerOptions {
   readonly log: Log;
   /** How many sandboxes may be open. */
   readonly sandboxes: number;

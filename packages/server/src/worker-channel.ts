@@ -10,7 +10,7 @@ export const workerOrder = z.object({ config: serviceConfig, logFormat: z.enum(l
 export type WorkerOrder = z.infer<typeof workerOrder>;
 
 /** What a worker learned when it opened its model. */
-export const openedModel = z.object({
+const openedModel = z.object({
   /** How its tokenizer encodes a few texts. */
   tokenizer: tokenizerSample,
   /** What operators should know about the model. */

@@ -10,10 +10,7 @@ export interface S3Place {
   readonly region: string;
 }
 
-export type BlobPlace =
-  | { readonly kind: 'store' }
-  | { readonly kind: 'folder'; readonly path: string }
-  | ({ readonly kind: 's3' } & S3Place);
+type BlobPlace = { readonly kind: 'store' } | { readonly kind: 'folder'; readonly path: string } | ({ readonly kind: 's3' } & S3Place);
 
 const bucketPattern = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 

@@ -19,7 +19,7 @@ export const workerEvents = [
   'policy-resume',
 ] as const satisfies readonly EventKind[];
 
-export interface EventTailOptions {
+interface EventTailOptions {
   readonly store: Store;
   /** The tail starts with the first event above this id. */
   readonly after: number;
@@ -32,7 +32,7 @@ export interface EventTailOptions {
   readonly log: Log;
 }
 
-export type EventListener = (events: readonly Event[]) => void;
+type EventListener = (events: readonly Event[]) => void;
 
 const pollMs = 1_000;
 /** A cancelled rollout must stop within a second. */

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 
 /** `plain`: a rollout without a group. Otherwise what became of its group; `surplus` covers groups that were too stale. */
-export type RetainedOutcome = 'delivered' | 'uniform' | 'surplus' | 'failed' | 'plain';
+type RetainedOutcome = 'delivered' | 'uniform' | 'surplus' | 'failed' | 'plain';
 
 export interface RetentionAges {
   /** For outcomes that are not named. */
@@ -32,7 +32,7 @@ export const retentionConfig = z.strictObject({
     .describe('How long text and messages of trajectories are kept; token ids and logprobs stay. As long as the trajectory unless set.'),
 });
 
-export type RetentionConfig = z.infer<typeof retentionConfig>;
+type RetentionConfig = z.infer<typeof retentionConfig>;
 
 export function toRetentionAges(config: RetentionConfig): RetentionAges {
   const { plainHours: plain, deliveredHours: delivered, uniformHours: uniform, failedHours: failed, surplusHours: surplus } = config;

@@ -40,7 +40,7 @@ export const storeConfig = z.strictObject({
     ),
 });
 
-export type StoreConfig = z.infer<typeof storeConfig>;
+type StoreConfig = z.infer<typeof storeConfig>;
 
 export function toDiskLimits({ budgetMib, leastFreeMib }: StoreConfig): DiskLimits {
   const mib = 2 ** 20;

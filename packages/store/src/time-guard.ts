@@ -7,7 +7,7 @@ import type { Log } from '@millrace/base/log';
 /** The date may differ from the elapsed time by this much between two checks. */
 const toleranceMs = 1000;
 
-export interface TimeGuardOptions {
+interface TimeGuardOptions {
   readonly clock: Clock;
   readonly log: Log;
   /** When the store last changed before it was opened; absent for a new store. */

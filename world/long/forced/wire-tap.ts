@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-export interface TappedCall {
+interface TappedCall {
   readonly promptIds: readonly number[];
   readonly sampledIds: readonly number[];
 }

@@ -21,9 +21,9 @@ import { type ConversationScript, makeScripts, type ScriptTurn, type WriteId } f
  * template drops: the system message, or the calls of earlier turns. `refused`: though the template
  * writes the whole. `differs`: any other text, without an error.
  */
-export type StepVerdict = 'same' | 'branch' | 'kept' | 'refused' | 'differs';
+type StepVerdict = 'same' | 'branch' | 'kept' | 'refused' | 'differs';
 
-export interface StepResult {
+interface StepResult {
   readonly template: string;
   readonly script: string;
   /** 0 is the opening. */
@@ -36,7 +36,7 @@ export interface StepResult {
 type RenderWhole = (messages: readonly Message[], script: ConversationScript, addsPrompt?: boolean) => string | undefined;
 
 /** The steps of one template; or why the service does not start with it. */
-export async function runTemplate(name: string, source: string): Promise<readonly StepResult[] | string> {
+async function runTemplate(name: string, source: string): Promise<readonly StepResult[] | string> {
   await using folder = await makeTempFolder('stand-in');
   await writeStandIn(folder.path, name, source);
   let conversation: LocalConversation;
@@ -200,7 +200,7 @@ function describe(seen: string, wanted: string): string {
   return seen === wanted ? '' : `${show(seen)} instead of ${show(wanted)}`;
 }
 
-export interface TurnComparison {
+interface TurnComparison {
   readonly steps: readonly StepResult[];
   /** Templates that the service does not start with, and why. */
   readonly refused: ReadonlyMap<string, string>;

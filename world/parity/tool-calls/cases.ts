@@ -106,7 +106,7 @@ const kinds = {
 export type CaseKind = keyof typeof kinds;
 const thinkingKinds: ReadonlySet<string> = new Set(Object.keys(kinds).filter((kind) => kind.includes('reasoning')));
 
-export const caseKinds: readonly CaseKind[] = Object.keys(kinds).filter((kind): kind is CaseKind => kind in kinds);
+const caseKinds: readonly CaseKind[] = Object.keys(kinds).filter((kind): kind is CaseKind => kind in kinds);
 
 function think({ think: tags }: ParserFamily, thought: string, rest: string): string | undefined {
   return tags && `${tags[0]}${thought}${tags[1]}${rest}`;

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { CaseKind } from './cases.ts';
 import type { ReadCase } from './run-parsers.ts';
 
-export interface ParserDifference {
+interface ParserDifference {
   readonly better: 'ours' | 'theirs' | 'tie';
   readonly why: string;
   readonly kinds?: readonly CaseKind[];

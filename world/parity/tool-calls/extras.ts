@@ -12,7 +12,7 @@ import { vllmPython, worldCacheFolder } from '../../engines/world-cache.ts';
 const run = promisify(execFile);
 const vocabularyPackage = 'tiktoken@1.0.22';
 
-export interface Extras {
+interface Extras {
   /** Where Python finds the packages. */
   readonly sitePackages: string;
   /** A folder with o200k_base.tiktoken. */

@@ -9,7 +9,7 @@ import { families, makeParserCases, type ParserCase, tools } from './cases.ts';
 import { openExtras } from './extras.ts';
 import type { WrittenCall } from './family.ts';
 
-export interface TurnReading {
+interface TurnReading {
   readonly reasoning: string;
   readonly content: string;
   readonly calls: readonly WrittenCall[];

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { z } from 'zod';
 
 /** The plans of three groups of four: with an unscored rollout, with branches on both sides, and one without a signal. */
-export const plans = [
+const plans = [
   ['right', 'wrong', 'branched', 'unscored'],
   ['right', 'right', 'wrong', 'misled'],
   ['right', 'branched', 'right', 'right'],
@@ -26,7 +26,7 @@ export const ledger = z.record(
   z.object({ reward: z.number().nullable(), group: z.string().nullable(), branches: z.array(branch) }),
 );
 
-export interface GroupRule {
+interface GroupRule {
   /** What the number of members is reduced by in the variance. */
   readonly ddof: 0 | 1;
   readonly epsilon: number;

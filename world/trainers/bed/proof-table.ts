@@ -7,7 +7,7 @@ import { z } from 'zod';
 export const proofsFolder = join(import.meta.dirname, '../proofs');
 
 /** The columns of the table, with what each means. */
-export const capabilities = {
+const capabilities = {
   rollouts: 'the ids, masks and logprobs that the trainer has are those of the ledger',
   branches: 'a rollout with a rewritten history is one row per branch, and counts once',
   unscored: 'a rollout without a reward keeps its place and changes nothing',
@@ -21,7 +21,7 @@ export const capabilities = {
 export type Capability = keyof typeof capabilities;
 const names = Object.keys(capabilities) as [Capability, ...Capability[]];
 
-export const trainerProofs = z.strictObject({
+const trainerProofs = z.strictObject({
   /** As people call it. */
   trainer: z.string(),
   /** The packages whose own code ran, with their versions. */

@@ -9,7 +9,7 @@ import { after, type TestContext, test } from 'node:test';
 import { type Capability, proofsFolder, type TrainerProofs } from './proof-table.ts';
 import type { TrainerSettings } from './settings.ts';
 
-export interface Prover {
+interface Prover {
   /** Defines a test whose title is the claim. A test may prove several capabilities. */
   prove(capability: Capability | readonly Capability[], claim: string, run: (context: TestContext) => Promise<void>): void;
   /** Called in a test with the settings that it saw arrive, or refused. */

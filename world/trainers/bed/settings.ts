@@ -10,7 +10,7 @@ export const settingsReport = z.object({
   /** What the adapter said to each setting that it cannot pass on. */
   refused: z.record(z.string(), z.string()),
 });
-export type SettingsReport = z.infer<typeof settingsReport>;
+type SettingsReport = z.infer<typeof settingsReport>;
 
 /** A setting by its name in the trainer, with the field of a rollout request that it becomes, or `refused`. */
 export type TrainerSettings = Readonly<Record<string, string>>;

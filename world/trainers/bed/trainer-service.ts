@@ -1,5 +1,6 @@
 // A real service with a fake backend as its LLM, and the trainer's process that samples from it. What each sibling does is part of its
-// task: `What is 2 + 3? [right, wrong, branched, unscored]` is the plan for members 0 to 3 of the group, and then from the start.
+// task: `What is 2 + 3? [right, wrong, branched, unscored]` is the plan for members 0 to 3 of the group, and then from the start. `branched` answers
+// rightly in its second turn, `misled` wrongly; both have two branches. `lost` fails before its first turn.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,10 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type FakeBackend, openFakeBackend, type Policy, qwen3Folder, TestService } from '@millrace/testkit';
 
-/** `branched` answers rightly in its second turn, `misled` wrongly; both have two branches. `lost` fails before its first turn. */
-export const courses = ['right', 'wrong', 'branched', 'misled', 'unscored'] as const;
-
-export interface TrainerService extends AsyncDisposable {
+interface TrainerService extends AsyncDisposable {
   readonly url: string;
   readonly backend: FakeBackend;
   readonly service: TestService;

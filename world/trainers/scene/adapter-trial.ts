@@ -14,7 +14,7 @@ import type { TrainerRun } from '../bed/trainer-service.ts';
 import { runAdapter } from './run-adapter.ts';
 import { openTrialService, type TrialService } from './trial-service.ts';
 
-export interface AdapterRun<R> {
+interface AdapterRun<R> {
   /** The folder of the test, in which the program and the requirements are. */
   readonly folder: string;
   readonly script: string;
@@ -27,14 +27,14 @@ export interface AdapterRun<R> {
   readonly joins?: boolean;
 }
 
-export interface Played<R> {
+interface Played<R> {
   /** What the program printed. */
   readonly found: R;
   readonly trial: TrialService;
   readonly client: Client;
 }
 
-export interface AdapterProver<R> {
+interface AdapterProver<R> {
   settle(settings: TrainerSettings): void;
   prove(
     capability: Capability | readonly Capability[],

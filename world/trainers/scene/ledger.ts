@@ -10,9 +10,9 @@ export const sequence = z.object({
   /** 0 where the mask is. */
   logprobs: z.array(z.number()),
 });
-export type Sequence = z.infer<typeof sequence>;
+type Sequence = z.infer<typeof sequence>;
 
-export interface RecordedRollout {
+interface RecordedRollout {
   readonly reward: number | undefined;
   readonly failure: string | undefined;
   readonly branches: readonly Sequence[];

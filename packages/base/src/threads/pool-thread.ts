@@ -11,7 +11,7 @@ export type ThreadOutcome<Value> =
   /** The arguments alone caused it: neither the load of the machine nor other calls count. */
   | { readonly kind: 'exhausted'; readonly by: Exhausted };
 
-export type Exhausted = 'cpu' | 'memory' | 'stack';
+type Exhausted = 'cpu' | 'memory' | 'stack';
 
 export interface ThreadCall {
   /** CPU time of the thread; waiting for a core does not count. */
@@ -21,7 +21,7 @@ export interface ThreadCall {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface PoolThreadOptions {
+interface PoolThreadOptions {
   readonly entry: URL;
   readonly name: string;
   readonly heapMiB: number;

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import { Slots } from '../slots.ts';
 import { PoolThread, type ThreadCall, type ThreadOutcome } from './pool-thread.ts';
 
-export interface ThreadPoolOptions {
+interface ThreadPoolOptions {
   /** A module that calls `serveFunctions`. */
   readonly entry: URL;
   readonly name: string;

@@ -7,7 +7,7 @@ import { findParts } from '@millrace/base/parts';
 import type { ServiceConfig } from '@millrace/server';
 import { type AttackOrder, type PlayerOrder, type PlayerReport, playerReport } from './wire.ts';
 
-export interface PlayerOptions {
+interface PlayerOptions {
   readonly config: ServiceConfig;
   /** For the files of this player. */
   readonly folder: string;

@@ -7,7 +7,7 @@ import type { HackOutcome } from './attack-task.ts';
 import type { Hacker } from './hackers/hacker.ts';
 import { Player } from './player.ts';
 
-export interface AttackedTask {
+interface AttackedTask {
   readonly name: string;
   readonly digest: string;
   readonly scenario: string;
@@ -24,7 +24,7 @@ export interface AttackResult {
   readonly reward: number | null;
 }
 
-export interface AttackRunOptions {
+interface AttackRunOptions {
   readonly config: ServiceConfig;
   /** For the files of the players. */
   readonly folder: string;

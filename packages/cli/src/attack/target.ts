@@ -5,7 +5,7 @@ import { isAbsolute, join, normalize } from 'node:path';
 import type { Message } from '@millrace/protocol';
 import type { HackerTarget } from './hackers/hacker.ts';
 
-export interface TargetFacts {
+interface TargetFacts {
   readonly scenario: string;
   readonly task: Readonly<Record<string, unknown>>;
   readonly messages: readonly Message[];

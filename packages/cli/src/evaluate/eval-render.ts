@@ -19,7 +19,7 @@ export function toEvaluationCells(evaluation: EvaluationView): string[] {
   ];
 }
 
-export interface EvaluationLineOptions {
+interface EvaluationLineOptions {
   readonly columns: number;
   readonly paint: Paint;
   /** Samples that end per second. */

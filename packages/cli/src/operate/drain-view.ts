@@ -6,7 +6,7 @@ import type { Store } from '@millrace/store';
 import type { Io } from '../command/command.ts';
 import { renderDraining, renderStopped } from './serve-text.ts';
 
-export interface DrainOptions {
+interface DrainOptions {
   readonly format: LogFormat;
   readonly log: Log;
   readonly store: Store;
@@ -14,7 +14,7 @@ export interface DrainOptions {
   readonly handBackMs: number;
 }
 
-export interface DrainView {
+interface DrainView {
   /** Waits for the workers to leave. The supervisor must be draining. */
   run(): Promise<void>;
   /** What still runs goes back to the queue at once. */

@@ -8,7 +8,7 @@ import { definedOf } from '@millrace/protocol';
 import { findCgroups } from '@millrace/sandbox';
 import { openServiceStore, readConfig, type ServiceConfig, StartError, Supervisor } from '@millrace/server';
 
-export interface JoinOptions {
+interface JoinOptions {
   readonly url: string;
   readonly key?: string;
   /** This machine's own configuration file. */
@@ -33,7 +33,7 @@ export async function joinService({ url, key, path, overrides, timeoutMs = 600_0
   return config;
 }
 
-export interface JoinedOptions {
+interface JoinedOptions {
   readonly count: number;
   readonly log: Log;
   /** Aborted: finish what runs, hand back the rest, leave. */

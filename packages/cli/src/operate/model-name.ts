@@ -8,7 +8,7 @@ import { messageOf } from '@millrace/protocol';
 import { isAddress, type ServiceConfig } from '@millrace/server';
 import { type Io, UsageError } from '../command/command.ts';
 
-export interface FoundModel {
+interface FoundModel {
   readonly folder: string;
   /** Where it was found, for people. */
   readonly how: string;

@@ -19,7 +19,7 @@ export function renderStarting(workers: number, paint: Paint): string {
   return paint('dim', `Starting ${toCount(workers)} ${workers === 1 ? 'worker' : 'workers'} …`);
 }
 
-export interface Banner {
+interface Banner {
   readonly url: string;
   readonly config: ServiceConfig;
   readonly workers: number;
@@ -62,7 +62,7 @@ function describeModel({ model }: ServiceConfig): string {
   return `${model.tokenizer} (tool calls: ${model.toolParser})`;
 }
 
-export interface Draining {
+interface Draining {
   readonly held: number;
   readonly leftMs: number;
   readonly isHandingBack: boolean;

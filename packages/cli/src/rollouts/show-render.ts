@@ -5,7 +5,7 @@ import { type Message, type RolloutView, type Segment, type ToolCall, type Traje
 import { openPaint, type Paint, padEnd, toCount, toDuration, toVisible, width, wrap } from '../terminal/text.ts';
 import { toFailureHint } from './failure-hints.ts';
 
-export interface ShowOptions {
+interface ShowOptions {
   readonly columns: number;
   readonly color: boolean;
   readonly tokens: boolean;

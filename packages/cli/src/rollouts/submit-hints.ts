@@ -6,7 +6,7 @@ import { RolloutError } from '@millrace/protocol';
 import { toProgressText } from '../service/call-progress.ts';
 import { toDuration } from '../terminal/text.ts';
 
-export interface HintMonitor extends AsyncDisposable {
+interface HintMonitor extends AsyncDisposable {
   hints(): readonly string[];
   /** How the calls of the service get on. */
   calls(): readonly string[];

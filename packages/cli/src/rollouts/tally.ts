@@ -4,7 +4,7 @@ import type { RolloutView } from '@millrace/protocol';
 import { ended, type SubmitProgress } from '../terminal/progress.ts';
 import { toCount, toVisible } from '../terminal/text.ts';
 
-export interface Tally {
+interface Tally {
   add(view: RolloutView): void;
   read(): SubmitProgress;
   left(): number;

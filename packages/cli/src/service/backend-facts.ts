@@ -3,7 +3,7 @@
 import type { BackendView } from '@millrace/protocol';
 import { toCount, toVisible } from '../terminal/text.ts';
 
-export type BackendFact = readonly [name: string, text: string];
+type BackendFact = readonly [name: string, text: string];
 
 /** Only what its server said; nothing about its load. */
 export function toBackendFacts({ probe, route, route_reason, logprobs_mode, logprobs_reason }: BackendView): BackendFact[] {

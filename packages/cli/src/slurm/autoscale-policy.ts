@@ -1,7 +1,7 @@
 // How many nodes a deployment should have, by the work that there is. Pure: time comes in with each look. More nodes are asked for soon,
 // fewer only after a long calm, so that a short gap between two batches does not release nodes that the next one needs.
 
-export interface AutoscaleRules {
+interface AutoscaleRules {
   readonly least: number;
   readonly most: number;
   /** Rollouts that one node runs at the same time. */

@@ -76,7 +76,7 @@ function toObject(value: unknown): object {
 }
 
 /** How the nodes start Millrace: by the paths of the program that runs now. */
-export function toNodeCommand({ slurm }: ServiceConfig): readonly string[] {
+function toNodeCommand({ slurm }: ServiceConfig): readonly string[] {
   if (slurm.command.length > 0) return slurm.command;
   return [process.execPath, '--disable-warning=ExperimentalWarning', resolve(process.argv[1] ?? '')];
 }

@@ -7,7 +7,7 @@ import { availableParallelism } from 'node:os';
 import { messageOf } from '@millrace/protocol';
 import type { SandboxDriver } from '@millrace/sandbox';
 
-export interface BusyMachine extends AsyncDisposable {
+interface BusyMachine extends AsyncDisposable {
   /** How many programs wait for a core. */
   readonly burners: number;
 }

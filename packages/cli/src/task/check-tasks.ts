@@ -9,15 +9,15 @@ import type { PlayDeps } from '../attack/play.ts';
 import { type CandidateVerdict, type CheckCandidate, candidates, judgeOnce } from './judge-candidate.ts';
 import { nameOf, type TaskLine } from './task-file.ts';
 
-export const outcomes = ['right', 'gold_fails', 'empty_passes', 'wrong_passes', 'flaky', 'broken'] as const;
+const outcomes = ['right', 'gold_fails', 'empty_passes', 'wrong_passes', 'flaky', 'broken'] as const;
 
 const changedVerdict = z.object({
   candidate: z.enum(candidates),
   verdicts: z.array(z.object({ reward: z.number().nullable(), times: z.number(), why: z.string().optional() })),
 });
-export type ChangedVerdict = z.infer<typeof changedVerdict>;
+type ChangedVerdict = z.infer<typeof changedVerdict>;
 
-export const checkedTask = z.object({
+const checkedTask = z.object({
   digest: z.string(),
   task: z.string(),
   outcome: z.enum(outcomes),
@@ -140,7 +140,7 @@ function findChanged(candidate: CheckCandidate, runs: readonly CandidateVerdict[
 
 const names: Readonly<Record<CheckCandidate, string>> = { solution: 'the solution', empty: 'an empty answer', wrong: 'a wrong answer' };
 
-export function describeChange({ candidate, verdicts }: ChangedVerdict): string {
+function describeChange({ candidate, verdicts }: ChangedVerdict): string {
   const seen = verdicts.map(
     ({ reward, times, why }) => `${reward ?? 'no reward'} ${times} ×${why === undefined ? '' : ` (${why.slice(0, 200)})`}`,
   );

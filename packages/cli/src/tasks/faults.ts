@@ -9,7 +9,7 @@ export interface LineFault {
   readonly reason: string;
 }
 
-export interface FaultPlace {
+interface FaultPlace {
   readonly source: string;
   /** The line of each submission of the file. */
   readonly lines: readonly number[];

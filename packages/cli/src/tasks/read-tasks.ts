@@ -7,7 +7,7 @@ import { renderFaults } from './faults.ts';
 import { readInput } from './read-input.ts';
 import { parseTaskLines } from './task-lines.ts';
 
-export interface TaskFile {
+interface TaskFile {
   /** Errors begin with it. */
   readonly source: string;
   /** The line of each task. */

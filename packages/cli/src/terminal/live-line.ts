@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Io } from './io.ts';
 import { cut, openPaint, wantsColor } from './text.ts';
 
-export interface LiveLineOptions {
+interface LiveLineOptions {
   /** One line narrower than `columns`. */
   render(columns: number): string;
   /** The line where standard error is not a terminal. */

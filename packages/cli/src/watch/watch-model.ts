@@ -4,7 +4,7 @@
 import type { Blame, Event, ServiceStatus } from '@millrace/protocol';
 import { blames } from '@millrace/protocol';
 
-export interface FailureCount {
+interface FailureCount {
   readonly code: string;
   readonly blame: Blame | undefined;
   readonly count: number;

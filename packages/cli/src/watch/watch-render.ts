@@ -7,7 +7,7 @@ import type { WatchModel } from './watch-model.ts';
 import { type FrameStyle, renderEvents, renderStages, renderSummary, renderTitle } from './watch-overview.ts';
 import { renderBackends, renderBatches, renderWorkers } from './watch-tables.ts';
 
-export interface FrameOptions {
+interface FrameOptions {
   readonly columns: number;
   readonly rows: number;
   readonly color: boolean;

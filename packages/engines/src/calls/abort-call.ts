@@ -7,7 +7,7 @@ const abortMs = 5_000;
 /** vLLM with several API processes knows a request in only one of them, and each connection may reach another. */
 const repeatMs = 250;
 
-export interface AbortOptions {
+interface AbortOptions {
   readonly cut: AbortSignal;
   readonly signal: AbortSignal;
   /** Asks the server to abort the call. False if it has no route for that. */

@@ -4,13 +4,13 @@ import { type Dialect, RolloutError } from '@millrace/protocol';
 import { type Dispatcher, request } from 'undici';
 import { toSessionAddress } from './session-address.ts';
 
-export interface ServerAddress {
+interface ServerAddress {
   readonly url: string;
   readonly apiKey?: string;
   readonly dialect?: Dialect;
 }
 
-export interface HealthRequest {
+interface HealthRequest {
   readonly signal: AbortSignal;
   readonly dispatcher?: Dispatcher | undefined;
   /** The route to ask first. */

@@ -5,7 +5,7 @@
 import { type Clock, systemClock } from '@millrace/base/clock';
 import { messageOf, RolloutError } from '@millrace/protocol';
 
-export interface SilenceLimits {
+interface SilenceLimits {
   /** How long the first byte of the reply may take; 0 means no limit. */
   readonly firstMs: number;
   /** How long each further byte may take. */

@@ -4,7 +4,7 @@
 import { RolloutError, type Sampling } from '@millrace/protocol';
 
 const extraFields = ['stop', 'min_tokens', 'logit_bias', 'structured_outputs'] as const;
-export type ExtraField = (typeof extraFields)[number] | `structured_outputs.${StructureKind}`;
+type ExtraField = (typeof extraFields)[number] | `structured_outputs.${StructureKind}`;
 type StructureKind = keyof NonNullable<Sampling['structured_outputs']>;
 
 /** The fields that every dialect sends under these names. The others are sent by each in its own way, or change no token. */

@@ -59,7 +59,7 @@ function pick(items: readonly Value[], at: number): Value {
 }
 
 /** `a.b.0`: each part is an item or an attribute. */
-export function readPath(value: Value, path: Value): Value {
+function readPath(value: Value, path: Value): Value {
   const parts: Value[] = typeof path === 'string' ? path.split('.').map((part) => (/^\d+$/.test(part) ? BigInt(part) : part)) : [path];
   return parts.reduce<Value>((target, part) => getItem(target, part), value);
 }

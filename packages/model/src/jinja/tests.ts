@@ -15,7 +15,7 @@ import {
   type Value,
 } from './values/values.ts';
 
-export type Test = (value: Value, args: readonly Value[]) => boolean;
+type Test = (value: Value, args: readonly Value[]) => boolean;
 
 const ordered =
   (check: (difference: number) => boolean): Test =>

@@ -11,7 +11,7 @@ import { chooseResultRoom, fitResults, type ResultFrame } from './budget.ts';
 import type { Ledger } from './ledger.ts';
 
 /** What must be appended so that the context holds `messages`, and how long the context is then. */
-export interface NextPrompt {
+interface NextPrompt {
   readonly kind: 'delta' | 'branch';
   readonly rendered: RenderedMessages;
   readonly contextTokens: number;
@@ -57,7 +57,7 @@ export function appendDelta(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'e
 }
 
 /** How many tokens must be inserted to end the last turn. */
-export function owedTokens(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'endOfTurn'>): number {
+function owedTokens(ledger: Ledger, { endOfTurn }: Pick<Conversation, 'endOfTurn'>): number {
   return isTurnEnded(ledger, { endOfTurn }) ? 0 : endOfTurn.tokenIds.length;
 }
 

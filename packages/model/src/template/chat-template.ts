@@ -46,7 +46,7 @@ export interface ChatTemplate extends Rendering {
   at(nowMs: number): ChatTemplate;
 }
 
-export interface TemplateOptions {
+interface TemplateOptions {
   readonly name?: string;
   /** The control tokens of the vocabulary; one of them ends a turn. */
   readonly controlTokens?: readonly string[];

@@ -26,7 +26,7 @@ export class Unsupported extends Error {}
 /** What the template writes for such messages depends on what was before them. */
 export class DependsOnPast extends Error {}
 
-export interface DeltaOptions {
+interface DeltaOptions {
   readonly render: Render;
   readonly ends: TurnEnds;
   readonly name: string;

@@ -8,7 +8,7 @@ export type TemplateMessage = Message & { readonly reasoning_content?: string; r
 
 type RenderPlain = (messages: readonly TemplateMessage[]) => string;
 
-export interface TemplateReasoning {
+interface TemplateReasoning {
   /** Whether the template reads a field, or has think tags in its source. */
   readonly isKnown: boolean;
   /** The message with its reasoning where the template looks for it. */

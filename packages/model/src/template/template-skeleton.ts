@@ -6,7 +6,7 @@ import { toJsonText, trimEndSpace, trimStartSpace } from '../jinja/values/python
 import type { TextPart } from '../tokenizer/added-tokens.ts';
 
 /** A placeholder, with how the template would change the text that goes there. */
-export interface Placeholder {
+interface Placeholder {
   readonly place: number;
   readonly trimsStart: boolean;
   readonly trimsEnd: boolean;
@@ -16,7 +16,7 @@ export interface Placeholder {
 }
 
 /** The place of an id among those of the calls that are answered. */
-export interface IdPlace {
+interface IdPlace {
   readonly id: number;
   readonly isWhole: boolean;
 }
@@ -95,7 +95,7 @@ export function findLost(skeleton: Skeleton, messages: readonly Message[], from 
 }
 
 /** System and assistant messages of an opening are written by the scenario. */
-export function isUntrusted({ role }: Message): boolean {
+function isUntrusted({ role }: Message): boolean {
   return role === 'user' || role === 'tool';
 }
 

@@ -35,7 +35,7 @@ const firstSpecials = [
   '[SUFFIX]',
 ] as const;
 
-export interface TekkenFiles {
+interface TekkenFiles {
   readonly added: readonly AddedToken[];
   readonly normalizer: unknown;
   readonly preTokenizer: unknown;

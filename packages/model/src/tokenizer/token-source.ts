@@ -14,7 +14,7 @@ export interface TokenSource {
   readonly config: Readonly<Record<string, unknown>>;
 }
 
-export interface TokenSourceOptions {
+interface TokenSourceOptions {
   readonly apiKey?: string;
   readonly signal?: AbortSignal;
 }

@@ -35,7 +35,7 @@ const configFile = z.looseObject({ eos_token: tokenText.nullish() });
 const generationFile = z.looseObject({ eos_token_id: z.union([z.int(), z.array(z.int())]).nullish() });
 
 /** The file with the vocabulary, and the content of tokenizer_config.json, which a folder with tekken.json may lack. */
-export interface TokenizerSource {
+interface TokenizerSource {
   readonly vocabulary: Buffer;
   readonly config: Readonly<Record<string, unknown>>;
 }

@@ -27,7 +27,7 @@ export function writeCall(format: ToolFormat, call: PlainCall): string {
   return write(call);
 }
 
-export interface TeachOptions {
+interface TeachOptions {
   readonly format: ToolFormat;
   /** Whether the template accepts a system message; otherwise the first user message begins with the tools. */
   readonly hasSystem: boolean;

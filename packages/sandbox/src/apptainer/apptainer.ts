@@ -24,7 +24,7 @@ import { renderApptainerArguments, tmpfsFolders } from './arguments.ts';
 import { isStackable, writeSkeleton } from './root-skeleton.ts';
 import { writeSyscallFilter } from './syscall-filter.ts';
 
-export interface ApptainerOptions {
+interface ApptainerOptions {
   /** The run folder, on a local disk and with a short path: it contains sockets and writable layers. */
   readonly runDir: string;
   /** By default no network, and the default limits in docs/configuration.md. */

@@ -8,7 +8,7 @@ import { executorArguments, executorFiles, executorFolder, executorProgram, home
 import type { FilterFiles } from '../syscalls/filter-files.ts';
 
 /** The same for every sandbox of a driver. */
-export interface ApptainerHost {
+interface ApptainerHost {
   readonly executor: ExecutorFiles;
   readonly covers: readonly ProcCover[];
   /** The system calls that agents may not use, if this Apptainer can filter them. */
@@ -33,7 +33,7 @@ export function renderFilter(path: string): string[] {
   return ['--security', `seccomp:${path}`];
 }
 
-export interface ApptainerChoice {
+interface ApptainerChoice {
   /** A SIF file or an unpacked directory. */
   readonly image: string;
   readonly network: Granted['network'];

@@ -10,7 +10,7 @@ import { removeTree } from '../run-folder/remove-tree.ts';
 import { isolation, noNetwork } from './arguments.ts';
 import { makeTrialImage } from './trial-image.ts';
 
-export type ApptainerProbe =
+type ApptainerProbe =
   | { readonly ok: true; readonly version: string; readonly path: string }
   | { readonly ok: false; readonly version?: string; readonly reason: string; readonly remedy: string };
 

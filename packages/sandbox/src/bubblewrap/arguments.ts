@@ -9,7 +9,7 @@ import { executorArguments, executorFiles, executorFolder, executorFolderMiB, ex
 import { filterDescriptor } from '../limits/rlimits.ts';
 
 /** The same for every sandbox of a driver. */
-export interface BubblewrapHost {
+interface BubblewrapHost {
   readonly executor: ExecutorFiles;
   /** From `openHostEtc`. */
   readonly etc: string;
@@ -20,7 +20,7 @@ export interface BubblewrapHost {
   readonly forbidsNamespaces: boolean;
 }
 
-export interface BubblewrapChoice extends Granted {
+interface BubblewrapChoice extends Granted {
   /** Whether the disk with /workspace is already mounted in the folder. */
   readonly hasDisk: boolean;
   /** Whether a filter of system calls is passed on `filterDescriptor`. */

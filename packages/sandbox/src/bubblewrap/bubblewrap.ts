@@ -23,7 +23,7 @@ import { writePrograms } from '../syscalls/filter-files.ts';
 import { readHostArguments, renderArguments, renderTrial } from './arguments.ts';
 import { openHostEtc } from './host-etc.ts';
 
-export interface BubblewrapOptions {
+interface BubblewrapOptions {
   /** The run folder, on a local disk and with a short path: it contains sockets. */
   readonly runDir: string;
   /** By default no network, and the default limits in docs/configuration.md. */

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { type ProgramFailed, runProgram } from '@millrace/base/run-program';
 import { trialWalls } from './arguments.ts';
 
-export type BubblewrapProbe =
+type BubblewrapProbe =
   | { readonly ok: true; readonly version: string }
   | { readonly ok: false; readonly reason: string; readonly remedy: string };
 
@@ -17,7 +17,7 @@ const settings = [
 
 const trial = [...trialWalls, 'true'];
 
-export interface BubblewrapProbeOptions {
+interface BubblewrapProbeOptions {
   readonly bwrapPath?: string;
   /** Returns the value of a kernel setting, or undefined if the kernel does not have it. */
   readonly readSetting?: (setting: string) => Promise<string | undefined>;

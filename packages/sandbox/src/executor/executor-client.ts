@@ -7,7 +7,7 @@ import { type ExecutorCall, maxBodyBytes, maxHeadBytes, messageOf, RolloutError,
 import type { z } from 'zod';
 import { encodeFrame, type Frame, openFrameReader } from './wire/frames.ts';
 
-export interface CallSpec<T> {
+interface CallSpec<T> {
   readonly method: Exclude<ExecutorCall['method'], 'cancel'>;
   readonly params: Record<string, unknown>;
   readonly body?: Buffer;
@@ -20,12 +20,12 @@ export interface CallSpec<T> {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface CallReply<T> {
+interface CallReply<T> {
   readonly result: T;
   readonly body: Buffer;
 }
 
-export interface ExecutorClientOptions {
+interface ExecutorClientOptions {
   /** Called at most once, with what went wrong. The owner then calls `close` with the error for the callers. */
   onBroken(why: string): void;
   /** Whether the sandbox itself used up what the kernel refused. Otherwise the machine has none left, and the agent is not to blame. */

@@ -35,7 +35,7 @@ import { openProgram } from './sandbox-program.ts';
 import { download, upload } from './transfer.ts';
 import { renderTarComment } from './wire/tar-header.ts';
 
-export interface ExecutorSandboxParts {
+interface ExecutorSandboxParts {
   readonly id: SandboxId;
   readonly client: ExecutorClient;
   /** For calls that start programs. */

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { RolloutError } from '@millrace/protocol';
 import { staysInside } from './wire/inner-link.ts';
 
-export interface TarLimits {
+interface TarLimits {
   readonly maxBytes: number;
   readonly maxEntries: number;
 }

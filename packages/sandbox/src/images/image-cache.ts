@@ -22,7 +22,7 @@ import {
   toImageSource,
 } from './image-source.ts';
 
-export interface ImageCacheOptions {
+interface ImageCacheOptions {
   readonly folder: string;
   readonly maxBytes: number;
   readonly apptainerPath?: string;

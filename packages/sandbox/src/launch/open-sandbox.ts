@@ -36,7 +36,7 @@ export interface SandboxLauncher {
 /** A spec completed from the configuration. `isToFreeze`: its files will be copied to a layer. */
 export type GrantedSpec = SandboxSpec & Granted & { readonly isToFreeze?: boolean };
 
-export interface Launch {
+interface Launch {
   readonly holder: HolderProgram;
   /** For the executor's shell and programs. */
   readonly env: Readonly<Record<string, string>>;

@@ -38,7 +38,7 @@ export interface HolderProgram {
   readonly uid?: number;
 }
 
-export interface HolderContext {
+interface HolderContext {
   /** The sandbox's folder: any process that has it in its arguments or mounts belongs to the sandbox. */
   readonly folder: string;
   /** Settles when the executor has connected: from then on, the first process inside can be looked up. */

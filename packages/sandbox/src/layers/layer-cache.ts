@@ -15,7 +15,7 @@ import { measureTree } from '../run-folder/measure-tree.ts';
 import { removeTree } from '../run-folder/remove-tree.ts';
 import type { Sandbox, SandboxDriver, SandboxSpec } from '../sandbox.ts';
 
-export interface LayerCacheOptions {
+interface LayerCacheOptions {
   readonly driver: SandboxDriver;
   /** The run folder; layers are in its subfolder `layers`. */
   readonly runDir: string;

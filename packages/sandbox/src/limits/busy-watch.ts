@@ -8,7 +8,7 @@ import { type Clock, systemClock } from '@millrace/base/clock';
 import type { CgroupBase } from './cgroups.ts';
 import { readUsageMs } from './use.ts';
 
-export interface BusyWatch {
+interface BusyWatch {
   /** Watches the groups with this name until the returned function is called. */
   add(name: string): () => void;
 }

@@ -11,7 +11,7 @@ const callsPerCore = 2;
 /** An ordinary call ends sooner. A longer one mostly waits, for its own programs or for the network, and must not keep others waiting. */
 const heldMs = 50;
 
-export interface GatedCall {
+interface GatedCall {
   readonly signal?: AbortSignal;
   /** The wait is not charged to the caller. */
   readonly uncharged?: Uncharged;

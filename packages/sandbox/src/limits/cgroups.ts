@@ -12,7 +12,7 @@ import type { SandboxLimits } from '../config.ts';
 /** Those that limit something. */
 export const controllers = ['cpu', 'memory', 'pids'] as const;
 /** `cpuacct` counts CPU time in version 1; in version 2, `cpu` does. */
-export type Controller = (typeof controllers)[number] | 'cpuacct';
+type Controller = (typeof controllers)[number] | 'cpuacct';
 
 /** A folder in which groups with this controller can be created. */
 export interface CgroupBase {
@@ -62,7 +62,7 @@ export function renderSettings({ controller, version }: Pick<CgroupBase, 'contro
   return [{ file: 'cpu.max', value: `${quota} ${periodUs}` }];
 }
 
-export interface Setting {
+interface Setting {
   readonly file: string;
   readonly value: string;
   readonly optional?: boolean;

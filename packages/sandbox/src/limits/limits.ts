@@ -51,7 +51,7 @@ export interface AgentFault {
   readonly message: string;
 }
 
-export interface LimiterOptions {
+interface LimiterOptions {
   /** The executor's program, as this user can run and read it. */
   readonly program: string;
   readonly log: Log;

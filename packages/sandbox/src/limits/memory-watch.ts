@@ -9,14 +9,14 @@ import { Pace, type Steps } from '@millrace/base/pace';
 import { sendSignal } from '@millrace/base/processes';
 import { messageOf } from '@millrace/protocol';
 
-export interface MemoryWatch {
+interface MemoryWatch {
   /** Watches the descendants of a sandbox's first process until the returned function is called. */
   add(first: number, limitMiB: number): () => void;
 }
 
 const intervalMs = 1_000;
 
-export interface MemoryWatchOptions {
+interface MemoryWatchOptions {
   readonly log: Log;
   readonly clock?: Clock;
   /** Where the processes are listed. */

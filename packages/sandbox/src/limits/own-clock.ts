@@ -18,7 +18,7 @@ interface WatchedSandbox {
   last: Pick<SandboxUse, 'cpuMs' | 'isBusy'>;
 }
 
-export interface OwnClockOptions {
+interface OwnClockOptions {
   readonly clock?: Clock;
   /** How long, in total, some process of the machine waited for a core, in milliseconds. */
   readonly readPressureMs?: () => number;

@@ -5,7 +5,7 @@ import { readFileSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CgroupBase } from './cgroups.ts';
 
-export interface OwnLimitOptions {
+interface OwnLimitOptions {
   /** Of the groups of the sandbox. */
   readonly name: string;
   /** On the machine's disk, which holds what the sandbox writes. */

@@ -20,7 +20,7 @@ export interface HolderEntry {
   readonly uid?: number;
 }
 
-export interface HolderLimits {
+interface HolderLimits {
   /** The executor's program. */
   readonly program: string;
   readonly groups: readonly string[];

@@ -9,7 +9,7 @@ import { linkFolder } from '../layout.ts';
 import type { OpenOptions, Sandbox, SandboxDriver, SandboxSpec } from '../sandbox.ts';
 import { toKey, WarmDemand } from './warm-demand.ts';
 
-export interface WarmPoolOptions {
+interface WarmPoolOptions {
   readonly config: SandboxConfig['warm'];
   readonly log: Log;
   readonly clock?: Clock;

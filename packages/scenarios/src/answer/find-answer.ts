@@ -1,6 +1,6 @@
 // Finds the final answer in the text of an agent: the last box, the last sentence that announces it, or the last number. Linear in the text.
 
-export interface FoundAnswer {
+interface FoundAnswer {
   readonly text: string;
   /** `unread`: too long, and the text is empty. A part of an answer is no answer. */
   readonly from: 'box' | 'sentence' | 'math' | 'number' | 'unread';

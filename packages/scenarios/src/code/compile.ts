@@ -8,7 +8,7 @@ import { type LanguageName, languages } from './languages.ts';
 /** The compiler refused the program, or did not end in time. */
 export class CompileError extends Error {}
 
-export interface CompileOptions {
+interface CompileOptions {
   readonly language: LanguageName;
   readonly source: string;
   openSandbox(): Promise<Sandbox>;

@@ -22,7 +22,7 @@ const maxOutputBytes = 4 << 20;
 const spareMs = 2000;
 const testMemoryMiB = 1024;
 
-export type AssertionTask = CodeTask & { readonly test_code: NonNullable<CodeTask['test_code']> };
+type AssertionTask = CodeTask & { readonly test_code: NonNullable<CodeTask['test_code']> };
 
 interface Bench {
   readonly task: AssertionTask;

@@ -3,7 +3,7 @@
 export const languageNames = ['python', 'c', 'cpp', 'java', 'go', 'rust', 'javascript'] as const;
 export type LanguageName = (typeof languageNames)[number];
 
-export interface Language {
+interface Language {
   readonly file: string;
   /** Absent: the runner compiles it. A language without a compiler is only checked. */
   readonly compile?: readonly string[];

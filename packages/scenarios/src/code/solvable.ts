@@ -5,7 +5,7 @@ import { gradeInThread } from '../verifier/graders.ts';
 import { isShort } from '../verifier/read-row.ts';
 import { findTestFault, type TestFault } from './test-fault.ts';
 
-export interface SolvableFields {
+interface SolvableFields {
   readonly language: string;
   readonly function_name?: string | undefined;
   readonly tests: readonly { readonly input: string; readonly output: string; readonly alternatives?: readonly string[] | undefined }[];

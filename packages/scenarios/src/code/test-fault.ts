@@ -2,7 +2,7 @@
 
 import { parseExact } from './output/exact-json.ts';
 
-export interface FunctionTest {
+interface FunctionTest {
   readonly input: string;
   readonly output: string;
   readonly alternatives?: readonly string[] | undefined;

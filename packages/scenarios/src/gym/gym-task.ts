@@ -3,7 +3,7 @@
 import { message } from '@millrace/protocol';
 import { z } from 'zod';
 
-export const gymKinds = ['gymnasium', 'gem', 'skyrl', 'openenv'] as const;
+const gymKinds = ['gymnasium', 'gem', 'skyrl', 'openenv'] as const;
 
 export const gymTask = z
   .strictObject({

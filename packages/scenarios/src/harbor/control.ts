@@ -14,7 +14,7 @@ export async function runControl(task: HarborTask, options: JudgeOptions): Promi
   return end === undefined ? (report.kind === 'none' ? report.reason : undefined) : `it ${end}`;
 }
 
-export interface OracleOptions extends JudgeOptions {
+interface OracleOptions extends JudgeOptions {
   /** False leaves the environment untouched: the empty solution. */
   readonly solves: boolean;
 }

@@ -77,7 +77,7 @@ export function makeHarborScenario(): Scenario<HarborTask> {
 const toTimeoutMs = ({ folder }: HarborTask): number => folder.toml.verifier.timeout_sec * 1000;
 
 /** Absent if the run reported no reward, or did not end by itself: then the control decides, whatever it wrote before. */
-export function toScore({ reward_range: [lowest, highest] }: HarborTask, run: TestsRun): Score | undefined {
+function toScore({ reward_range: [lowest, highest] }: HarborTask, run: TestsRun): Score | undefined {
   const { report, end, exit_code, output, skipped = [] } = run;
   if (end !== undefined || report.kind === 'none') return undefined;
   const reward = Math.min(highest, Math.max(lowest, report.reward));

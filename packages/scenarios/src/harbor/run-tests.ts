@@ -15,7 +15,7 @@ const setupTimeoutMs = 60_000;
 const maxLogBytes = 64 << 20;
 const outputBytes = 1 << 16;
 
-export interface TestsOptions {
+interface TestsOptions {
   readonly folder: TaskFolder;
   readonly env: Readonly<Record<string, string>>;
   /** Whether /tests of the image is used, which no agent has touched. */

@@ -4,13 +4,13 @@ import { resolve } from 'node:path';
 import { messageOf, type SubmissionInput } from '@millrace/protocol';
 import { digestTask, findTaskFolders, readTaskFolder, type TaskFolder } from './task-folder.ts';
 
-export interface HarborSubmission {
+interface HarborSubmission {
   /** The folder as the caller named it, for messages. */
   readonly folder: string;
   readonly submission: SubmissionInput;
 }
 
-export interface HarborFault {
+interface HarborFault {
   readonly folder: string;
   readonly reason: string;
 }

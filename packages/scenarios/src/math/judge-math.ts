@@ -3,7 +3,7 @@
 import { isSameAnswer } from '../answer/compare-answers.ts';
 import { findAnswer } from '../answer/find-answer.ts';
 
-export interface ExpectedAnswer {
+interface ExpectedAnswer {
   readonly answer: string | readonly string[];
   readonly require_box?: boolean;
 }

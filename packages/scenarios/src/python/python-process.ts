@@ -12,7 +12,7 @@ import { findPython } from './find-python.ts';
 import { openLineReader } from './line-reader.ts';
 import { type FromPython, fromPython, type PythonDescription, PythonError, type ToPython } from './wire.ts';
 
-export interface ProcessEvents {
+interface ProcessEvents {
   onMessage(message: Exclude<FromPython, { type: 'ready' | 'refused' | 'pong' }>): void;
   /** Called once, with what ended it. */
   onEnd(why: string): void;

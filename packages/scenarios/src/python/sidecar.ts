@@ -15,7 +15,7 @@ export interface SidecarOptions extends Partial<PythonTimes> {
   readonly maxStuck?: number;
 }
 
-export interface PythonCall {
+interface PythonCall {
   readonly context: Readonly<Record<string, unknown>>;
   /** Which rollout of the process; absent for calls that belong to none. */
   readonly rollout?: RolloutHandle;

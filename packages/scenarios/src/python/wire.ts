@@ -21,7 +21,7 @@ export type ToPython =
   | { readonly type: 'answer'; readonly id: number; readonly error: { readonly code: string; readonly message: string } }
   | { readonly type: 'ping' };
 
-export const pythonFailure = z.object({
+const pythonFailure = z.object({
   /** `scenario`: the file is not a scenario, and the message says what to write. */
   kind: z.enum(['error', 'cancelled', 'scenario']),
   type: z.string(),
@@ -35,7 +35,7 @@ export const pythonFailure = z.object({
 });
 export type PythonFailure = z.infer<typeof pythonFailure>;
 
-export const pythonDescription = z.object({
+const pythonDescription = z.object({
   name: z.string().min(1).max(128),
   aliases: z.array(z.string()),
   task: z.record(z.string(), z.unknown()),

@@ -31,10 +31,10 @@ export const shaping = z
   })
   .prefault({});
 
-export type Shaping = z.infer<typeof shaping>;
+type Shaping = z.infer<typeof shaping>;
 
 /** What a verifier measured, before any weight. */
-export interface Measured {
+interface Measured {
   /** Between 0 and 1. */
   readonly correctness: number;
   readonly hasFormat: boolean;

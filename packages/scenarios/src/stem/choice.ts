@@ -20,7 +20,7 @@ export function findChoice(text: string, options: readonly string[]): string {
 }
 
 /** `B`, `(B)`, `\text{B}`, `B) the text`, `A and C`, `B because`, or the text of an option. */
-export function toLetters(candidate: string, options: readonly string[]): string {
+function toLetters(candidate: string, options: readonly string[]): string {
   const clean = candidate
     .replace(/\\(?:text|textbf|mathrm|mathbf)\s?\{([^{}]*)\}/g, '$1')
     .replace(/[*$\\]/g, '')

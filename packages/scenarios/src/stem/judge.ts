@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import type { JudgeConfig } from './judge-config.ts';
 
-export interface JudgedAnswer {
+interface JudgedAnswer {
   readonly question: string;
   readonly expected: string;
   readonly given: string;

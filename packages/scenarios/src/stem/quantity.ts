@@ -4,7 +4,7 @@ import { toReal } from '../answer/compare-answers.ts';
 import { findAnswer } from '../answer/find-answer.ts';
 import { hasSameDimension, parseUnit } from '../answer/read/units.ts';
 
-export interface QuantityRule {
+interface QuantityRule {
   /** Of the expected value. */
   readonly relative: number;
   /** In the unit of the expected value. */
@@ -28,7 +28,7 @@ function roundedZero({ unit = '' }: Quantity, { unit: other = '' }: Quantity): n
   return from && to && from.zero !== to.zero ? 0.2 / to.scale : 0;
 }
 
-export interface Quantity {
+interface Quantity {
   readonly value: number;
   readonly unit?: string;
   /** A difference of temperatures, not a temperature. */

@@ -1,6 +1,6 @@
 // The text part of the file editor: numbered lines, and edits that either apply exactly or say why they cannot.
 
-export interface Edit {
+interface Edit {
   readonly text: string;
   /** The first new line, from 1, and how many new lines there are. */
   readonly line: number;

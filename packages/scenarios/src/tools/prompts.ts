@@ -16,7 +16,7 @@ export const promptTexts = {
   swe: 'The repository {{repo}} is in {{workdir}}. Solve this issue by changing its source code. Tests that you cannot see decide whether it is solved; changes of existing tests and of the configuration of the test run are undone before they run.\n\n<issue>\n{{problem_statement}}\n</issue>\n\nWhen you are done, {{ending}}. What you left in the repository then is the result.',
   shell: 'You work in a Linux shell, in {{workspace}}.{{use}}{{ending}}',
 } as const;
-export type PromptName = keyof typeof promptTexts;
+type PromptName = keyof typeof promptTexts;
 
 const toolText = z.strictObject({
   description: z.string().min(1).optional(),

@@ -10,7 +10,7 @@ import { type ToolName, toolNames } from './tool-names.ts';
 /** Models that learned on other services call it with `message`. */
 const finishArguments = z.object({ answer: z.string().optional(), message: z.string().optional() });
 
-export const finishTool: Tool = {
+const finishTool: Tool = {
   spec: {
     name: 'finish',
     description: 'Say that the task is done. You cannot do anything after this call.',
@@ -40,7 +40,7 @@ export const thinkTool: Tool = {
 };
 
 /** For tasks whose answer is what the agent leaves in its sandbox. */
-export const submitTool: Tool = {
+const submitTool: Tool = {
   spec: {
     name: 'submit',
     description: 'Submit your work as it is now. You cannot do anything after this call.',

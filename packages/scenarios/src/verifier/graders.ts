@@ -11,7 +11,7 @@ const pool = new ThreadPool({ entry: findParts().graderThread, name: 'graders', 
 /** Far more than any text of an honest agent needs. */
 const usualCpuMs = 3000;
 
-export interface GradeCall<Args> {
+interface GradeCall<Args> {
   /** The same call for the expected texts: if one of them exhausts the grader, the text of the agent is not to blame. */
   readonly controls?: () => readonly Readonly<Args>[];
   readonly cpuMs?: number;

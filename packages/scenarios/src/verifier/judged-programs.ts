@@ -6,7 +6,7 @@ import type { ExecOptions, Sandbox } from '@millrace/sandbox';
 import { type JudgedEnd, runJudgedTests } from './judged-tests.ts';
 import { runTar } from './unpack-folder.ts';
 
-export interface JudgedOptions {
+interface JudgedOptions {
   /** The folder with the named pipe `requests`. */
   readonly folder: string;
   /** The agent's files, as an archive of /workspace. */

@@ -10,7 +10,7 @@ const maxShortLength = 4096;
 /** A row of LiveCodeBench may hold a hundred megabytes of tests. */
 const cpuMs = 20_000;
 
-export interface RowReader<Row> {
+interface RowReader<Row> {
   /** Throws an Error that names the field. */
   read(row: Row): unknown;
   /** The same, for a thread: it must be in load/grader-thread.ts. */

@@ -32,7 +32,7 @@ function renderGitConfig(config: Readonly<Record<string, string>>): Record<strin
   return { GIT_CONFIG_COUNT: String(Object.keys(config).length), ...Object.fromEntries(fields) };
 }
 
-export interface ScoredCheck {
+interface ScoredCheck {
   readonly script: string;
   readonly language?: 'bash' | 'python';
   readonly rewardRange?: readonly [number, number];
@@ -41,7 +41,7 @@ export interface ScoredCheck {
   readonly signal?: AbortSignal;
 }
 
-export interface CheckRun {
+interface CheckRun {
   readonly secret: string;
   /** How many judged programs were started. */
   readonly judged: number;

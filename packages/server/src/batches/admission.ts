@@ -1,7 +1,7 @@
 // Admission by staleness: a batch that trains version v starts groups only while the current weights are at most `max_staleness`
 // versions behind v. This bounds the work in progress, so slow tasks need not be discarded.
 
-export interface Admission {
+interface Admission {
   readonly for_version?: number | undefined;
   readonly max_staleness: number;
 }

@@ -9,7 +9,7 @@ import { readCurrentVersion } from './current-version.ts';
 import { beginEvaluationTasks } from './evaluation/begin-tasks.ts';
 import { type FillDeps, fillBatch } from './fill-batch.ts';
 
-export type KeeperDeps = FillDeps & { readonly clock: Clock; readonly log: Log };
+type KeeperDeps = FillDeps & { readonly clock: Clock; readonly log: Log };
 
 const pollMs = 1000;
 /** A round this short needs no pause. */

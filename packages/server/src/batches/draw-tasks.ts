@@ -12,7 +12,7 @@ export interface DrawDeps {
   readonly scenarios: Scenarios;
 }
 
-export interface DrawnTask {
+interface DrawnTask {
   readonly task: Task;
   readonly from: NewGroup['from'];
 }
@@ -34,7 +34,7 @@ export async function* drawTasks(batch: OpenBatch, most: number, deps: DrawDeps)
   }
 }
 
-export function cursorName({ plan }: Pick<OpenBatch, 'plan'>): string {
+function cursorName({ plan }: Pick<OpenBatch, 'plan'>): string {
   return plan.source?.cursor ?? plan.series ?? plan.source?.file ?? '';
 }
 

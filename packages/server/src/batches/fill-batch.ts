@@ -15,7 +15,7 @@ const probeMs = 10_000;
 export type FillDeps = DrawDeps;
 
 /** What was just read: a batch with its open groups, the load of the stages, and the current policy version. */
-export interface BatchSnapshot {
+interface BatchSnapshot {
   readonly batch: OpenBatch;
   readonly open: readonly OpenGroup[];
   readonly load: RefillView['load'];

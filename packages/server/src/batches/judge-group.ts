@@ -3,7 +3,7 @@
 
 import type { BatchRequest, InformativeRule } from '@millrace/protocol';
 
-export interface GroupRewards {
+interface GroupRewards {
   /** In the order in which the siblings ended. */
   readonly rewards: readonly number[];
   /** How many more may come, with replacements that are still allowed. */
@@ -13,7 +13,7 @@ export interface GroupRewards {
 export type Judging = Pick<BatchRequest, 'group_size' | 'informative' | 'min_samples' | 'min_rewards' | 'give_up_after'>;
 
 /** `deliver`: the first `count` rewards; `uniform`: not informative; `failed`: too few rewards; `wait`: undecided. */
-export type Verdict = { readonly kind: 'deliver'; readonly count: number } | { readonly kind: 'uniform' | 'failed' | 'wait' };
+type Verdict = { readonly kind: 'deliver'; readonly count: number } | { readonly kind: 'uniform' | 'failed' | 'wait' };
 
 export function judgeGroup({ rewards, mayCome }: GroupRewards, plan: Judging): Verdict {
   const counted = rewards.slice(0, plan.group_size);

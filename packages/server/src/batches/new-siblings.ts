@@ -8,7 +8,7 @@ export function toGroupId(batch: BatchId, begun: number): GroupId {
   return groupId.parse(`${batch}:${begun}`);
 }
 
-export interface Siblings {
+interface Siblings {
   readonly batch: BatchId;
   readonly group: GroupId;
   readonly task: Task;

@@ -1,7 +1,7 @@
 // How many groups to start now: enough that the open ones will probably meet the target, given the observed share of informative
 // groups and the rewards of each open group so far, but no more than there is room to run.
 
-export interface OpenView {
+interface OpenView {
   /** The number of rewards so far. */
   readonly rewards: number;
   /** The group is already informative. */

@@ -6,13 +6,13 @@ import type { Log } from '@millrace/base/log';
 import { definedOf, messageOf } from '@millrace/protocol';
 import type { Store, WebhookDue } from '@millrace/store';
 
-export interface HoldDeps {
+interface HoldDeps {
   readonly store: Pick<Store, 'holdWebhook'>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-export interface HeldDelivery extends AsyncDisposable {
+interface HeldDelivery extends AsyncDisposable {
   /** Aborted when another server took the delivery over, because this one was stopped or cut off for too long. */
   readonly lost: AbortSignal;
 }

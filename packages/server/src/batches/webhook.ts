@@ -14,7 +14,7 @@ import { toGroupJson } from './group-json.ts';
 import { holdDelivery } from './webhook-hold.ts';
 import type { WebhookTargets } from './webhook-target.ts';
 
-export interface WebhookDeps {
+interface WebhookDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;

@@ -16,4 +16,3 @@ export const machineConfig = z.strictObject({
     ),
 });
 
-export type MachineConfig = z.infer<typeof machineConfig>;

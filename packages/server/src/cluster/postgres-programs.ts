@@ -4,7 +4,7 @@ import { access, constants, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { findOnPath } from '@millrace/base/find-on-path';
 
-export interface PostgresPrograms {
+interface PostgresPrograms {
   readonly initdb: string;
   readonly postgres: string;
 }

@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-export interface Postmaster {
+interface Postmaster {
   readonly pid: number;
   /** It accepts connections. */
   readonly isReady: boolean;

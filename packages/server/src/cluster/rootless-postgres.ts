@@ -18,7 +18,7 @@ import { chooseFreePort } from './free-port.ts';
 import { findPostgres } from './postgres-programs.ts';
 import { isProcessAlive, readPostmaster } from './postmaster.ts';
 
-export interface RootlessPostgresOptions {
+interface RootlessPostgresOptions {
   /** On a disk of this machine; made if it does not exist. */
   readonly folder: string;
   /** The address that other machines reach. */

@@ -9,7 +9,7 @@ import type { PolicyRecord } from '@millrace/store';
 export type GatePolicy = Pick<PolicyRecord, 'state' | 'mode' | 'pause' | 'flushes' | 'policyVersion' | 'adapter' | 'cacheSalt'>;
 
 /** What a worker reports about its gate. With `generating` at 0 and the gate closed, no call starts before a resume. */
-export interface GateReport {
+interface GateReport {
   /** The newest pause that the gate knows. */
   readonly pause: number;
   /** Calls in flight. */
@@ -23,7 +23,7 @@ export interface Pass extends Disposable, Pick<PolicyRecord, 'adapter' | 'cacheS
   readonly flushes: number;
 }
 
-export interface GateOptions {
+interface GateOptions {
   /** Called when the last call ends while the gate is closed, and at every pause that finds no call in flight. */
   readonly onIdle?: () => void;
 }

@@ -31,4 +31,4 @@ export interface SampledTurn extends Generation {
 }
 
 /** The stop string, and how many tokens the text needs to have it. */
-export type FindStop = (tokenIds: Int32Array) => Promise<{ readonly tokens: number; readonly stop: string } | undefined>;
+type FindStop = (tokenIds: Int32Array) => Promise<{ readonly tokens: number; readonly stop: string } | undefined>;

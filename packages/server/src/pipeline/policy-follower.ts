@@ -6,7 +6,7 @@ import type { Store } from '@millrace/store';
 import { PolicyGate } from '../inference/policy-gate.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
 
-export interface FollowerDeps {
+interface FollowerDeps {
   readonly store: Store;
   readonly pool: BackendPool;
   readonly log: Log;

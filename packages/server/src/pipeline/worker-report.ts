@@ -25,7 +25,7 @@ export interface ReportDeps {
   readonly machine?: MachineReport;
 }
 
-export interface WorkerNow {
+interface WorkerNow {
   readonly stages: Readonly<Record<'init' | 'run' | 'evaluate', Stage>>;
   readonly readySlots: number;
   readonly held: number;

@@ -17,7 +17,7 @@ import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
 import { loadsPause, type ReportDeps, toRenewPause, toWorkerReport } from './worker-report.ts';
 
-export type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate' | 'controls'> &
+type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate' | 'controls'> &
   ReportDeps & {
     /** In its ids, and in no other process's: made at its start unless set. */
     readonly launch?: string;

@@ -4,7 +4,7 @@ import { tryJson } from '@millrace/protocol';
 import { z } from 'zod';
 
 export const toolNames = ['bash', 'python'] as const;
-export type ServedTool = (typeof toolNames)[number];
+type ServedTool = (typeof toolNames)[number];
 
 export interface ToolAction {
   readonly tool: ServedTool;

@@ -7,7 +7,7 @@ import { type Slot, Slots } from '@millrace/base/slots';
 import { RolloutError } from '@millrace/protocol';
 import type { Sandbox, SandboxDriver, SandboxSpec } from '@millrace/sandbox';
 
-export interface ToolSandboxesOptions {
+interface ToolSandboxesOptions {
   readonly driver: SandboxDriver;
   readonly most: number;
   /** A sandbox that had no action for this long is closed. */

@@ -58,7 +58,7 @@ export function isKnownInstance({ instance, isSeveral, others = [] }: BackendPro
   return isSeveral ? others.some((one) => one.instance === found) : found === instance;
 }
 
-export interface JoinedProbe {
+interface JoinedProbe {
   readonly probe: BackendProbe;
   /** Absent if the server is the one that was known. */
   readonly change?: IdentityChange;

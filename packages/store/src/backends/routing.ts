@@ -54,7 +54,7 @@ export function isFarBusier(here: Load, there: Load, { spillFactor, spillRollout
   return more >= Math.max(2, spillRollouts) && here.inFlight > spillFactor * there.inFlight;
 }
 
-export type Load = Pick<Candidate, 'inFlight'>;
+type Load = Pick<Candidate, 'inFlight'>;
 
 function isLess(a: Candidate, b: Candidate): boolean {
   if (a.inFlight !== b.inFlight) return a.inFlight < b.inFlight;

@@ -13,7 +13,7 @@ import { isPostgresAddress } from '../store-address.ts';
 
 export type { HintScope };
 
-export interface OpenStoreOptions {
+interface OpenStoreOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits?: DiskLimits;

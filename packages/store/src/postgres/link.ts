@@ -11,7 +11,7 @@ import { PostgresTransaction } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 
-export interface LinkOptions<All extends Operations> {
+interface LinkOptions<All extends Operations> {
   readonly role: 'writer' | 'reader';
   readonly operations: All;
   readonly sessions: SessionKeeper;

@@ -13,7 +13,7 @@ import { Session } from './engine/session.ts';
 const outcomePatienceMs = 60_000;
 const [firstPauseMs, longestPauseMs] = [50, 1_000];
 
-export interface SessionKeeperOptions {
+interface SessionKeeperOptions {
   readonly address: string;
   readonly clock: DatabaseClock;
   readonly log: Log;

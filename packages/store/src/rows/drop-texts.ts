@@ -7,7 +7,7 @@ import { isLostTrajectory, type PackedTrajectory, packTrajectory } from './store
 
 export type KeptTrajectory = Pick<StoredEnding, 'trajectory' | 'blob'>;
 
-export interface TextCalls {
+interface TextCalls {
   /** Some with text, after this row and old enough. */
   find(after: number): Promise<readonly TextTrajectory[]>;
   read(id: TextTrajectory['id']): Promise<Trajectory | undefined>;

@@ -43,7 +43,7 @@ export async function createEvaluation(
   return 'created';
 }
 
-export interface EvaluationFilter {
+interface EvaluationFilter {
   readonly state?: EvaluationState;
   readonly after?: string;
   readonly limit: number;
@@ -64,7 +64,7 @@ export async function evaluations(
   };
 }
 
-export interface NextTasks {
+interface NextTasks {
   readonly id: EvaluationId;
   readonly begun: number;
   readonly samples: readonly (readonly StoredSubmission[])[];

@@ -7,7 +7,7 @@ import { messageOf } from '@millrace/protocol';
 const pauseMs = 5;
 const pollMs = 1_000;
 
-export interface HintOptions {
+interface HintOptions {
   readonly log: Log;
   /** Calls back after changes, soon and perhaps not after each, until the returned function is called. */
   readonly watch: (onChange: () => void) => () => void;

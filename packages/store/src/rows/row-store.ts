@@ -31,11 +31,11 @@ export interface TimedValue<Value> {
   readonly lockMs: number;
 }
 
-export interface StoreHints extends Disposable {
+interface StoreHints extends Disposable {
   subscribe(listener: () => void): () => void;
 }
 
-export interface RowStoreParts {
+interface RowStoreParts {
   readonly clock: Clock;
   readonly writer: OperationLink<Writes>;
   readonly reader: OperationLink<Reads>;

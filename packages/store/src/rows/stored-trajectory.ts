@@ -30,7 +30,7 @@ export function isLostTrajectory(error: unknown): error is RolloutError {
   return error instanceof RolloutError && (error.code === 'trajectory-missing' || error.code === 'trajectory-corrupt');
 }
 
-export interface WantedTrajectory {
+interface WantedTrajectory {
   readonly id: RolloutId;
   readonly attempt: number;
   /** That of the content, if the store has it elsewhere too. */

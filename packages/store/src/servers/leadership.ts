@@ -6,7 +6,7 @@ import type { Log } from '@millrace/base/log';
 import { messageOf } from '@millrace/protocol';
 import type { ServerStore } from './server-store.ts';
 
-export interface LeadershipDeps {
+interface LeadershipDeps {
   readonly store: Pick<ServerStore, 'takeDuty'>;
   /** The same after a restart, and different from that of every other server. */
   readonly server: string;

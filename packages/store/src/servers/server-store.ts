@@ -4,7 +4,7 @@
 import type { RolloutId } from '@millrace/protocol';
 
 /** What one server at a time does: retention, expiry, and the metrics of the whole service. */
-export type DutyName = 'lead';
+type DutyName = 'lead';
 
 export interface DutyRequest {
   readonly name: DutyName;

@@ -17,7 +17,7 @@ import { readStoreSize } from './engine/store-size.ts';
 import { watchHints } from './engine/watch-hints.ts';
 import { ThreadLink } from './link.ts';
 
-export interface SqliteStoreOptions {
+interface SqliteStoreOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;

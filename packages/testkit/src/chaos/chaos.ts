@@ -28,7 +28,7 @@ import { openReceiver } from './scene/receiver.ts';
 import type { CauseFault, ChaosMachine, Scene } from './scene/scene.ts';
 import { mountSmallDisk, type SmallDisk, smallDiskSkip } from './scene/small-disk.ts';
 
-export interface ChaosOptions {
+interface ChaosOptions {
   readonly faults: number;
   /** The plan of the faults is a function of it. What they hit also depends on the machine. */
   readonly seed: number;
@@ -39,7 +39,7 @@ export interface ChaosOptions {
 
 export type ChaosStore = 'sqlite' | 'postgres';
 
-export interface FaultCount {
+interface FaultCount {
   readonly faults: number;
   /** Known to have reached the service: a log event, a delayed call, a broken connection. */
   readonly hit: number;

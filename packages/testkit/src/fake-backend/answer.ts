@@ -4,7 +4,7 @@ import type { FakeAnswer, FakeRequest } from './engines/wire.ts';
 import type { Policy, PolicyInput } from './policy.ts';
 import { type FakeTokens, findAssistantStarts } from './tokens.ts';
 
-export interface Speaker {
+interface Speaker {
   readonly policy: Policy;
   readonly tokens: FakeTokens;
   /** For a request without a limit. */

@@ -6,7 +6,7 @@ import { isRecord, type Json } from './engines/wire.ts';
 import type { EarlyEnd, FakeGeneration, Gate, PauseKind } from './generation.ts';
 
 /** What the routes act upon. */
-export interface Controlled {
+interface Controlled {
   readonly gate: Gate;
   readonly generations: ReadonlySet<FakeGeneration>;
   /** Resolves when no generation runs. */
@@ -15,7 +15,7 @@ export interface Controlled {
   setWeightVersion(version: string): void;
 }
 
-export interface ControlReply {
+interface ControlReply {
   readonly status: number;
   /** Absent if the reply is empty. */
   readonly body?: Json;

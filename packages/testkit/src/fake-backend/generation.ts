@@ -92,7 +92,7 @@ export class FakeGeneration {
   }
 }
 
-export interface SampleOptions {
+interface SampleOptions {
   readonly gate: Gate;
   readonly tokenMs: number;
   /** How many tokens there are after each step. */

@@ -40,7 +40,7 @@ const recordedExchange = z.strictObject({
 });
 export type RecordedExchange = z.infer<typeof recordedExchange>;
 
-export const recording = z.strictObject({
+const recording = z.strictObject({
   name: z.string(),
   says: z.string(),
   exchanges: z.array(recordedExchange).min(1),

@@ -31,7 +31,7 @@ export interface FaultReport {
   readonly retriedRollouts: number;
 }
 
-export interface FaultOptions {
+interface FaultOptions {
   readonly rollouts: number;
   onProgress?(line: string): void;
 }

@@ -13,7 +13,7 @@ import { type Client, openClient } from '@millrace/client';
 import { definedOf } from '@millrace/protocol';
 import { z } from 'zod';
 
-export interface TestServiceOptions {
+interface TestServiceOptions {
   readonly workers: number;
   readonly tokenizer: string;
   /** How the model writes tool calls; by default as in the configuration. */

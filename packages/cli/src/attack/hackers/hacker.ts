@@ -2,7 +2,7 @@
 
 /** `forge` wants a reward, `dodge` wants none in place of a low one, and `freeze` wants to stop the worker that judges it. */
 export const hackerKinds = ['forge', 'dodge', 'freeze'] as const;
-export type HackerKind = (typeof hackerKinds)[number];
+type HackerKind = (typeof hackerKinds)[number];
 
 export interface Hacker {
   readonly name: string;

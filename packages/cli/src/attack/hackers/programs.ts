@@ -3,7 +3,7 @@
 import type { HackerTarget, Play } from './hacker.ts';
 import { inFence, languageOf } from './wrong.ts';
 
-export interface HackerProgram {
+interface HackerProgram {
   readonly python: string;
   /** Where a language is missing, nothing is written for it. */
   readonly shell?: string;

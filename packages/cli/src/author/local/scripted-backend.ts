@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { openTokenizer, type Tokenizer } from '@millrace/model';
 import { messageOf } from '@millrace/protocol';
 
-export interface ScriptInput {
+interface ScriptInput {
   /** The rollout that asks. */
   readonly rolloutId: string;
   /** How many assistant turns the prompt already has. */
@@ -27,12 +27,12 @@ export interface ScriptedBackend extends AsyncDisposable {
   sentTo(rolloutId: string, promptTokens: number): SentTurn | undefined;
 }
 
-export interface SentTurn {
+interface SentTurn {
   readonly tokenIds: readonly number[];
   readonly logprobs: readonly number[];
 }
 
-export interface ScriptedBackendOptions {
+interface ScriptedBackendOptions {
   readonly script: TurnScript;
   /** The folder of the tokenizer. */
   readonly model: string;

@@ -1,7 +1,7 @@
 // The files of a new scenario, as text. They run as they are: the scripted policy solves the task.
 
 export const scenarioFile = { typescript: 'scenario.ts', python: 'scenario.py' } as const;
-export type ScenarioLanguage = keyof typeof scenarioFile;
+type ScenarioLanguage = keyof typeof scenarioFile;
 
 export function makeScenarioFiles(name: string, language: ScenarioLanguage): Readonly<Record<string, string>> {
   const file = scenarioFile[language];

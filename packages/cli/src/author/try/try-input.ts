@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { UsageError } from '../../command/command.ts';
 import { renderCall } from '../local/scripted-backend.ts';
 
-export interface TaskInput {
+interface TaskInput {
   readonly task: unknown;
   /** Where it comes from, for people. */
   readonly from: string;

@@ -9,7 +9,7 @@ import type { ServiceConfig, SlurmRole } from '@millrace/server';
 import { z } from 'zod';
 
 /** What the head writes when its API answers. */
-export const headRecord = z.object({
+const headRecord = z.object({
   url: z.string(),
   /** The Slurm node. */
   node: z.string(),
@@ -24,7 +24,7 @@ const homeRecord = z.object({
   node: z.string().optional(),
   port: z.int(),
 });
-export type HomeRecord = z.infer<typeof homeRecord>;
+type HomeRecord = z.infer<typeof homeRecord>;
 
 export class Deployment {
   readonly name: string;

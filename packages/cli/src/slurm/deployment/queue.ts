@@ -24,7 +24,7 @@ export interface SlurmJob {
 const timeoutMs = 60_000;
 
 /** Slurm's commands fail while its controller restarts; a message says what to check. */
-export async function runSlurm(command: readonly string[]): Promise<string> {
+async function runSlurm(command: readonly string[]): Promise<string> {
   try {
     return await runProgram(command, { timeoutMs });
   } catch (error) {
@@ -57,7 +57,7 @@ function toNumber(id: string): number {
   return Number(job) * 1e6 + Number(element);
 }
 
-export interface SubmitRequest {
+interface SubmitRequest {
   readonly script: string;
   /** Elements of a job array; a single job if absent. */
   readonly count?: number;

@@ -3,7 +3,7 @@
 import type { SlurmConfig, SlurmRole } from '@millrace/server';
 import type { Deployment } from './deployment.ts';
 
-export interface ScriptOptions {
+interface ScriptOptions {
   readonly slurm: SlurmConfig;
   readonly deployment: Deployment;
   readonly role: SlurmRole;

@@ -12,7 +12,7 @@ import type { StopSignals } from './stop-signals.ts';
 import { runWorkerNode } from './worker-node.ts';
 
 /** Starting it again would fail in the same way: the script does not put the job back into the queue. */
-export const cannotStartCode = 78;
+const cannotStartCode = 78;
 
 export const nodeCommand: Command = {
   name: 'slurm node',

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { SlurmConfig } from '@millrace/server';
 
-export interface RunFolder extends AsyncDisposable {
+interface RunFolder extends AsyncDisposable {
   readonly path: string;
 }
 

@@ -15,7 +15,7 @@ export function parseExpression(stream: TemplateTokens): Expression {
   return value;
 }
 
-export interface TupleOptions {
+interface TupleOptions {
   /** Whether `a if b else c` may occur; after `for … in`, `if` starts the filter of the loop. */
   readonly hasChoice?: boolean;
   readonly isInParentheses?: boolean;
@@ -40,7 +40,7 @@ function isTupleEnd(stream: TemplateTokens): boolean {
   return stream.is('close') || stream.is('operator', ')') || stream.is('name', 'recursive');
 }
 
-export function parseOr(stream: TemplateTokens): Expression {
+function parseOr(stream: TemplateTokens): Expression {
   let left = parseAnd(stream);
   while (stream.skip('name', 'or')) left = { kind: 'logic', operator: 'or', left, right: parseAnd(stream) };
   return left;
@@ -182,7 +182,7 @@ function parseSubscript(stream: TemplateTokens, target: Expression): Expression 
   return { kind: 'item', target, key: bound };
 }
 
-export function parseArguments(stream: TemplateTokens): ArgumentNodes {
+function parseArguments(stream: TemplateTokens): ArgumentNodes {
   stream.expect('operator', '(');
   const positional: Expression[] = [];
   const keywords: (readonly [string, Expression])[] = [];

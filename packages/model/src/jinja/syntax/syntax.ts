@@ -27,7 +27,7 @@ export type Expression =
   | { readonly kind: 'compare'; readonly first: Expression; readonly rest: readonly (readonly [string, Expression])[] }
   | { readonly kind: 'choice'; readonly test: Expression; readonly chosen: Expression; readonly otherwise?: Expression | undefined };
 
-export interface CallNode {
+interface CallNode {
   readonly kind: 'call';
   readonly target: Expression;
   readonly args: ArgumentNodes;

@@ -47,7 +47,7 @@ export function toRepr(value: Value): string {
 }
 
 /** The shortest digits that give the same float, with an exponent where Python uses one. */
-export function toFloatText(value: number): string {
+function toFloatText(value: number): string {
   if (Number.isNaN(value)) return 'nan';
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf';
   if (Object.is(value, -0)) return '-0.0';
@@ -86,7 +86,7 @@ function escapeCode(code: number): string {
   return code < 0x10000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\U${code.toString(16).padStart(8, '0')}`;
 }
 
-export interface JsonStyle {
+interface JsonStyle {
   readonly indent?: string | undefined;
   readonly ascii?: boolean;
   readonly comma?: string | undefined;

@@ -138,7 +138,7 @@ export function capitalize(text: string): string {
   return first.toUpperCase() + rest.join('').toLowerCase();
 }
 
-export interface Replacement {
+interface Replacement {
   readonly old: string;
   readonly fresh: string;
   readonly count: number | undefined;

@@ -5,7 +5,7 @@
 import { type Atom, type PatternPart, translatePattern } from './oniguruma.ts';
 
 /** The matches of a pattern in a text, one after the other: a million of them need no object each. */
-export interface Matches {
+interface Matches {
   /** The last one that was found, in code units. It may be empty, but not directly after the one before. */
   readonly begin: number;
   readonly end: number;

@@ -6,7 +6,7 @@ export interface Frame {
   readonly body: Buffer;
 }
 
-export interface FrameLimits {
+interface FrameLimits {
   readonly headBytes: number;
   readonly bodyBytes: number;
 }

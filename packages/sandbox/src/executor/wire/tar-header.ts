@@ -2,7 +2,7 @@
 
 export const tarBlockBytes = 512;
 
-export interface TarHeader {
+interface TarHeader {
   /** A folder's name ends with a slash. */
   readonly name: string;
   readonly mode: number;

@@ -15,12 +15,12 @@ import { runStep, takeOwnership } from './run-step.ts';
 import { type BuildStage, builtInArguments, findStage, planStages, readArguments, type StagePlan } from './stages.ts';
 import { expandWord, readPairs, splitWords, type Variables } from './words.ts';
 
-export interface BaseImage extends AsyncDisposable {
+interface BaseImage extends AsyncDisposable {
   /** A SIF file or an unpacked directory. */
   readonly path: string;
 }
 
-export interface DockerfileBuild {
+interface DockerfileBuild {
   /** Its folder is the context. */
   readonly path: string;
   /** Where the image is made; does not exist yet. */
@@ -37,7 +37,7 @@ export interface DockerfileBuild {
 
 /** A sandbox has its own disk there, so files of the image are kept elsewhere, and copied when a scenario prepares the sandbox. */
 const workspace = '/workspace';
-export const keptWorkspace = '/.singularity.d/workspace';
+const keptWorkspace = '/.singularity.d/workspace';
 
 /** Throws `sandbox-refused` or `sandbox-start-failed`, with file and line. */
 export async function buildDockerfile(build: DockerfileBuild): Promise<void> {

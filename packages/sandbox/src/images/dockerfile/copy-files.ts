@@ -8,7 +8,7 @@ import { RolloutError } from '@millrace/protocol';
 import { makeFolderInside, resolveInside, resolveNew } from './inside-root.ts';
 import { matchPath } from './match-path.ts';
 
-export interface CopyPlan {
+interface CopyPlan {
   /** The root of the image that is built. */
   readonly root: string;
   /** The folder of the context, or the root of the other image. */

@@ -3,11 +3,11 @@
 
 import { messageOf, RolloutError, tryJson } from '@millrace/protocol';
 
-export const instructionNames = [
+const instructionNames = [
   ...['FROM', 'RUN', 'COPY', 'ADD', 'WORKDIR', 'ENV', 'ARG', 'USER', 'SHELL'],
   ...['EXPOSE', 'LABEL', 'CMD', 'ENTRYPOINT', 'VOLUME', 'STOPSIGNAL', 'HEALTHCHECK', 'MAINTAINER'],
 ] as const;
-export type InstructionName = (typeof instructionNames)[number];
+type InstructionName = (typeof instructionNames)[number];
 
 export interface DockerInstruction {
   readonly name: InstructionName;
@@ -20,7 +20,7 @@ export interface DockerInstruction {
   readonly documents: readonly HereDocument[];
 }
 
-export interface HereDocument {
+interface HereDocument {
   readonly name: string;
   readonly content: string;
   /** Whether variables are replaced, as they are unless the name is quoted. */
@@ -49,7 +49,7 @@ export function parseDockerfile(text: string, path: string): DockerInstruction[]
   return instructions;
 }
 
-export interface LinePlace {
+interface LinePlace {
   readonly path: string;
   readonly line: number;
 }

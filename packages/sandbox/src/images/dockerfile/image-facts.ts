@@ -16,7 +16,7 @@ const imageFacts = z.object({
 export type ImageFacts = z.infer<typeof imageFacts>;
 
 /** In the image. */
-export const factsPath = '/.singularity.d/millrace.json';
+const factsPath = '/.singularity.d/millrace.json';
 const environmentPath = '/.singularity.d/env/91-dockerfile.sh';
 /** Apptainer's own, from the configuration of a Docker image. */
 const dockerEnvironmentPath = '/.singularity.d/env/10-docker2singularity.sh';
@@ -30,7 +30,7 @@ export async function readFacts(root: string): Promise<ImageFacts> {
   return { env: parseExports(script), workdir: '/', user: 'root', notes: [] };
 }
 
-export function parseFacts(text: string): ImageFacts | undefined {
+function parseFacts(text: string): ImageFacts | undefined {
   try {
     return imageFacts.parse(JSON.parse(text));
   } catch {

@@ -6,7 +6,7 @@ import { ProgramFailed, runProgram } from '@millrace/base/run-program';
 import { RolloutError } from '@millrace/protocol';
 import { resolveInside } from './inside-root.ts';
 
-export interface RunStep {
+interface RunStep {
   readonly apptainerPath: string;
   readonly root: string;
   readonly argv: readonly string[];

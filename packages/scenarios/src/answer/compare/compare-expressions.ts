@@ -139,7 +139,7 @@ function coordinate(point: number, index: number): Complex {
   return complex.fromReal(real.fromDouble((0.3 + 2.4 * share) * (point >= positivePoints ? -1 : 1)));
 }
 
-export function isSameValue(a: Complex, b: Complex): boolean {
+function isSameValue(a: Complex, b: Complex): boolean {
   const difference = complex.minus(a, b);
   if (!complex.isZero(difference)) return false;
   const error = complex.errorOf(difference);

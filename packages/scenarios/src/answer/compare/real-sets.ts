@@ -16,7 +16,7 @@ interface Interval {
   readonly hasTo: boolean;
 }
 
-export interface RealSet {
+interface RealSet {
   readonly intervals: readonly Interval[];
   /** The variable that it is about, if it has one. */
   readonly name?: string;

@@ -29,7 +29,7 @@ export const infinity: MathExpression = { kind: 'symbol', name: 'infinity' };
 export const differenceOf = (a: MathExpression, b: MathExpression): MathExpression => call('subtract', a, b);
 
 /** Symbols with a value of their own. */
-export const constants: ReadonlySet<string> = new Set(['pi', 'e', 'i', 'infinity']);
+const constants: ReadonlySet<string> = new Set(['pi', 'e', 'i', 'infinity']);
 
 /** The names of its variables. */
 export function symbolsOf(expression: MathExpression, found: Set<string> = new Set()): Set<string> {

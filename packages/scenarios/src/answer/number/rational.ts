@@ -77,12 +77,6 @@ export function isEqual(a: Rational, b: Rational): boolean {
   return a.top === b.top && a.bottom === b.bottom;
 }
 
-export function toNumber({ top, bottom }: Rational): number {
-  const shift = Math.max(0, Math.max(bitsOf(top), bitsOf(bottom)) - 1000);
-  if (shift === 0) return Number(top) / Number(bottom);
-  return Number(top >> BigInt(shift)) / Number(bottom >> BigInt(shift));
-}
-
 function isLarge(value: bigint): boolean {
   return bitsOf(value) > maxBits;
 }

@@ -1,7 +1,7 @@
 // Units of measurement: their dimension and factor to SI, with prefixes, products, quotients and powers.
 
 /** Exponents of metre, kilogram, second, ampere, kelvin, mole and candela, and the factor to the SI unit. */
-export interface Unit {
+interface Unit {
   readonly factor: number;
   readonly dimension: readonly number[];
 }

@@ -11,7 +11,7 @@ const plain =
 const symbols =
   /^(?:and|or|choose|mod|sqrt|sin|cos|tan|log|ln|exp|max|min|gcd|lcm|pi|arcsin|arccos|arctan|is|then|when|where|if|but|not|plus|minus|times|over)$/i;
 
-export interface SplitUnit {
+interface SplitUnit {
   readonly rest: string;
   readonly unit?: string;
   /** As in `3 million`. */

@@ -28,7 +28,7 @@ export const textOf = (value: unknown): string =>
 
 export const pairs = z.array(z.object({ input: z.string(), output: z.string() }));
 
-export const columns = z.object({ input: z.array(z.string()), output: z.array(z.string()) });
+const columns = z.object({ input: z.array(z.string()), output: z.array(z.string()) });
 
 export function fromColumns(value: unknown): RowTest[] {
   const { data } = columns.safeParse(value);

@@ -17,7 +17,7 @@ import { judgeSuite } from './read-suite.ts';
 import { runTests, type SuiteRun } from './run-tests.ts';
 import type { TestsVerdict } from './verdict.ts';
 
-export interface PatchGradeOptions {
+interface PatchGradeOptions {
   readonly task: SweTask;
   readonly patch: string | Buffer;
   /** The paths that the patch changes; found from its text if absent. */

@@ -9,7 +9,7 @@ import { findFault, isPassing, judgeTests, type TestsVerdict } from './verdict.t
 
 export type SuiteTask = Pick<SweTask, 'log_parser' | 'FAIL_TO_PASS' | 'PASS_TO_PASS' | 'eval_type' | 'expected'>;
 
-export interface SuiteOutput {
+interface SuiteOutput {
   readonly output: Uint8Array;
   /** Follows the markers around the log. */
   readonly number: string;

@@ -8,7 +8,7 @@ import { renderSiteSource, reporterSource } from '../../verifier/reporter-source
 import type { SweTask } from '../task/swe-task.ts';
 import { endMarker, judgeSuite, type ReadSuite, readSuite, type SuiteTask, startMarker } from './read-suite.ts';
 
-export interface SuiteOptions {
+interface SuiteOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
 }

@@ -2,7 +2,7 @@
 
 import type { StatusMap, TestStatus } from '../logs/test-status.ts';
 
-export interface ExpectedTests {
+interface ExpectedTests {
   readonly failToPass: readonly string[];
   readonly passToPass: readonly string[];
   /** `fail_only`: the log names failed tests only, and a test that is not named has passed. */
@@ -17,7 +17,7 @@ export interface TestsVerdict {
   readonly passToPass: TestCounts;
 }
 
-export interface TestCounts {
+interface TestCounts {
   readonly passed: readonly string[];
   readonly failed: readonly string[];
 }
@@ -53,7 +53,7 @@ export const isPassing = (status: TestStatus | undefined): boolean => status ===
  * Some data sets cut the names of tests inside their parameters. A name with more opening than closing brackets stands for all tests that
  * start with it, if they agree.
  */
-export function statusOf(statuses: StatusMap, name: string): TestStatus | undefined {
+function statusOf(statuses: StatusMap, name: string): TestStatus | undefined {
   const exact = statuses.get(name);
   if (exact !== undefined || count(name, '[') <= count(name, ']')) return exact;
   const longer = [...statuses].filter(([one]) => one.startsWith(name)).map(([, status]) => status);

@@ -6,7 +6,7 @@ import { describeEnd } from '../../verifier/verifier.ts';
 import { gitEnv } from './prepare.ts';
 import type { ChangedPath } from './take-diff.ts';
 
-export interface ApplyOptions {
+interface ApplyOptions {
   readonly workdir: string;
   /** Paths that the patch adds: ignored files in a folder of that name make room. */
   readonly added?: readonly string[];
@@ -30,7 +30,7 @@ exit 1`;
 const patchFile = '/tmp/millrace-patch.diff';
 
 /** Undefined if the patch does not apply, with the reason in `why`. */
-export interface Applied {
+interface Applied {
   readonly by?: string;
   readonly why: string;
 }

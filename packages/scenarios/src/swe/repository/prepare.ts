@@ -6,7 +6,7 @@ import { cleanEnv, describeEnd } from '../../verifier/verifier.ts';
 import type { SweTask } from '../task/swe-task.ts';
 import { prepareScript } from './prepare-script.ts';
 
-export interface PrepareOptions {
+interface PrepareOptions {
   /** The agent's: without hidden files and without the future. The one for tests: without the future. The one for the diff needs neither. */
   readonly purpose: 'agent' | 'tests' | 'diff';
   readonly timeoutMs: number;

@@ -15,7 +15,7 @@ const shadows = /^(src\/|lib\/)?(pytest|_pytest|pluggy|unittest|nose|py|tox|nox|
 
 const tests = /(^|\/)(tests?|testing)\/|(^|\/)(test_[^/]*|[^/]*_test|tests)\.py$|\.(test|spec)\.[cm]?[jt]sx?$|_test\.go$/;
 
-export interface ProtectOptions {
+interface ProtectOptions {
   /** Paths that the test patch touches. */
   readonly testFiles: readonly string[];
   /** Paths that the reference solution touches. */

@@ -18,7 +18,7 @@ export interface Diff {
   readonly paths: readonly ChangedPath[];
 }
 
-export interface DiffOptions {
+interface DiffOptions {
   readonly workdir: string;
   /** Paths that the agent's sandbox did not have: what it put there is no part of the diff. */
   readonly hidden: readonly string[];

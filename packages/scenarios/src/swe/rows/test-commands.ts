@@ -57,7 +57,7 @@ const specs: Readonly<Record<string, TestSpec>> = {
 /** Data files of a test patch are no tests. */
 const isNoTest = /\.(json|png|csv|txt|md|jpe?g|pkl|ya?ml|toml)$/;
 
-export interface TestRunSpec {
+interface TestRunSpec {
   readonly test_command: string;
   readonly log_parser: LogParserName;
 }

@@ -7,7 +7,7 @@ import { messageOf, RolloutError } from '@millrace/protocol';
 import { Agent, fetch } from 'undici';
 import type { EndpointConfig } from './outside-config.ts';
 
-export interface EndpointRequest {
+interface EndpointRequest {
   readonly method: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;

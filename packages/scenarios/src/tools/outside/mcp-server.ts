@@ -14,7 +14,7 @@ import { maxDescription, maxListed, maxOffered, maxPages, maxSchemaBytes } from 
 import type { LinkTime, McpLink } from './mcp-link.ts';
 import { callReply, renderCallReply } from './mcp-result.ts';
 
-export interface McpServerOptions extends LinkTime {
+interface McpServerOptions extends LinkTime {
   readonly name: string;
   connect(time: LinkTime): Promise<McpLink>;
   /** The most time for a call; `tool_timeout_s` of the rollout if that is shorter. */

@@ -34,8 +34,6 @@ const httpTool = z.strictObject({
 export type HttpToolConfig = z.infer<typeof httpTool>;
 
 const mcpServer = z.strictObject(endpoint);
-export type McpServerConfig = z.infer<typeof mcpServer>;
-
 export const outsideConfig = z
   .strictObject({
     http: z

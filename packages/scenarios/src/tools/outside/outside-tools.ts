@@ -9,7 +9,7 @@ import { openHttpTool } from './http-tool.ts';
 import type { OutsideContext } from './open-mcp-server.ts';
 import type { OutsideConfig } from './outside-config.ts';
 
-export interface OpenedOutside extends AsyncDisposable {
+interface OpenedOutside extends AsyncDisposable {
   readonly tools: readonly Tool[];
 }
 

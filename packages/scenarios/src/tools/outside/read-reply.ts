@@ -4,7 +4,7 @@ const keptBytes = 64 * 1024;
 /** A server that sends more than this is not listened to any longer. */
 const maxBytes = 32 << 20;
 
-export interface ReplyText {
+interface ReplyText {
   readonly text: string;
   readonly totalBytes: number;
 }

@@ -62,7 +62,7 @@ function isLiteral(part: WordPart): boolean {
   return ['Literal', 'SingleQuoted', 'AnsiCQuoted', 'Glob', 'DoubleQuoted', 'LocaleString', 'BraceExpansion'].includes(part.type);
 }
 
-export interface PlacedPart {
+interface PlacedPart {
   readonly part: WordPart;
   readonly isQuoted: boolean;
 }

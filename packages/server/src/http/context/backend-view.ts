@@ -59,7 +59,7 @@ function toProbeView(probe: BackendProbe | undefined): BackendView['probe'] {
   return { engine, version, model, context_length: contextTokens, tokenizer, tokenizer_reason, several, at: toTime(atMs) };
 }
 
-export interface BackendContext {
+interface BackendContext {
   readonly loads: readonly BackendLoad[];
   readonly workers: readonly WorkerRecord[];
 }

@@ -4,7 +4,7 @@
 import type { Clock } from '@millrace/base/clock';
 import type { BatchId, EvaluationId, Event, RolloutId } from '@millrace/protocol';
 
-export interface Watch extends Disposable {
+interface Watch extends Disposable {
   /** Resolves at the event, after `ms`, when the signal aborts, or when the service drains. */
   until(options: { readonly ms?: number; readonly signal: AbortSignal }): Promise<void>;
 }

@@ -5,7 +5,7 @@ import type { ClassLoad, OpenBatch } from '@millrace/store';
 import { mayBegin } from '../../batches/admission.ts';
 import { findMissing } from './waiting.ts';
 
-export interface HintSources {
+interface HintSources {
   readonly liveWorkers: number;
   readonly backends: readonly BackendView[];
   readonly policy: PolicyView;

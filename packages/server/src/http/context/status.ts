@@ -18,7 +18,7 @@ export interface StatusReader {
   read(): Promise<ServiceStatus>;
 }
 
-export interface StatusDeps {
+interface StatusDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly loopLag: Pick<LoopLag, 'read'>;

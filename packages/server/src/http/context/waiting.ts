@@ -5,7 +5,7 @@ import { type EvaluationRecord, hasLabels, labelsOf, type RolloutRecord, toRollo
 import { toEvaluationView } from '../../batches/evaluation/evaluation-view.ts';
 
 /** Where the machines of the service are read. */
-export interface MachineReader {
+interface MachineReader {
   read(): Promise<{ readonly machines?: readonly MachineView[] | undefined }>;
 }
 

@@ -54,7 +54,7 @@ export async function readEvaluationView(id: EvaluationId, context: Pick<AppCont
   return view;
 }
 
-export function unknownEvaluation(id: EvaluationId): RolloutError {
+function unknownEvaluation(id: EvaluationId): RolloutError {
   return new RolloutError('not-found', `there is no evaluation ${id}`, { details: { reason: 'unknown' } });
 }
 

@@ -84,7 +84,7 @@ export function toNewRollout(id: NewRollout['id'], rest: Omit<Submission, 'id'>)
   return { id, submission: { id, ...rest }, digest: runNow(toDigest(rest)) };
 }
 
-export interface SentTask {
+interface SentTask {
   readonly scenario: Scenario;
   readonly task: unknown;
   /** Its path inside the request. */

@@ -6,7 +6,7 @@ import { type Scenario, sandboxesOf } from '@millrace/scenarios';
 import type { AppContext } from '../context/context.ts';
 import { toFault, toFaultError } from '../request/check.ts';
 
-export interface ParsedTask {
+interface ParsedTask {
   readonly scenario: Scenario;
   /** As it was sent, to find the field at fault. */
   readonly sent: unknown;

@@ -4,7 +4,7 @@ import type { Event, ServiceStatus } from '@millrace/protocol';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { z } from 'zod';
 
-export interface BackendMetrics {
+interface BackendMetrics {
   push(event: Event): void;
   show(backends: ServiceStatus['backends']): void;
 }

@@ -41,7 +41,7 @@ export async function check<T>(schema: Pick<Schema<T>, 'safeParseAsync'>, value:
   );
 }
 
-export function renderPath(path: readonly PropertyKey[]): string {
+function renderPath(path: readonly PropertyKey[]): string {
   return path.map((part, index) => (typeof part === 'number' ? `[${part}]` : index === 0 ? String(part) : `.${String(part)}`)).join('');
 }
 

@@ -11,7 +11,7 @@ import { readBatchView, unknownBatch } from '../intake/batch-intake.ts';
 const heartbeatMs = 15_000;
 const groupsPerRead = 8;
 
-export interface GroupStream {
+interface GroupStream {
   readonly id: BatchId;
   readonly after: number;
   readonly trajectories: boolean;
@@ -36,7 +36,7 @@ export async function* streamGroups({ id, after, trajectories, signal }: GroupSt
   }
 }
 
-export interface GroupWait {
+interface GroupWait {
   readonly id: BatchId;
   readonly after: number;
   readonly limit: number;
@@ -65,7 +65,7 @@ export async function waitForGroups(
   }
 }
 
-export interface FoundGroups {
+interface FoundGroups {
   readonly groups: readonly GroupRecord[];
   readonly next: number;
   readonly state: GroupPage['state'];

@@ -24,7 +24,7 @@ export interface CacheRow {
   readonly shared?: { readonly key: string; readonly tokens: number } | undefined;
 }
 
-export interface CacheLimits {
+interface CacheLimits {
   /** How many tokens of contexts stay in the cache from turn to turn. */
   readonly usableTokens: number;
   /**
@@ -38,7 +38,7 @@ export interface CacheLimits {
 }
 
 /** The rows that change. */
-export interface CacheDecision {
+interface CacheDecision {
   /** No longer members: in a tool for longer than the horizon, or the youngest of more than fit. They wait when they ask. */
   readonly out: readonly string[];
   /** These sample now; a guest is not a member afterwards. */

@@ -14,7 +14,7 @@ export interface ServerAnswer {
 
 export type Ask = (method: 'GET' | 'POST', path: string, body?: Readonly<Record<string, unknown>>) => Promise<ServerAnswer>;
 
-export interface ServerAskOptions {
+interface ServerAskOptions {
   readonly signal: AbortSignal;
   readonly dispatcher: Dispatcher;
   /** For a router that chooses a server by it. */

@@ -10,7 +10,7 @@ import type { BackendProbe } from '@millrace/engines';
 import { messageOf, RolloutError } from '@millrace/protocol';
 import { findFault, isKnownInstance, isSameProbe } from '@millrace/store';
 
-export interface IdentityWatchOptions {
+interface IdentityWatchOptions {
   /** What the store knows of the server. */
   readonly known: BackendProbe | undefined;
   /** The cheap question. */

@@ -30,7 +30,7 @@ export function judgeFailure(error: RolloutError): Outcome {
   }
 }
 
-export interface HealthOptions {
+interface HealthOptions {
   readonly placements: Omit<Placements, 'place'>;
   /** Throws if the server does not report itself healthy. */
   checkHealth(id: BackendId, options: { readonly signal: AbortSignal }): Promise<void>;

@@ -30,14 +30,14 @@ export interface PoolEntry {
   hasLeft: boolean;
 }
 
-export interface LeaseOptions {
+interface LeaseOptions {
   readonly entry: PoolEntry;
   readonly rollout?: PlacedRollout | undefined;
   /** Backends that the rollout left because they were too busy. */
   readonly left?: readonly BackendId[];
 }
 
-export interface LeaseDeps {
+interface LeaseDeps {
   readonly clock: Clock;
   readonly traffic: Traffic;
   readonly health: HealthMonitor | undefined;
@@ -171,7 +171,7 @@ function chooseRank({ record, ranks: leases }: PoolEntry, rolloutId: string): nu
 }
 
 /** How a call ended. A call that its own rollout stopped says nothing about the backend. */
-export type CallReport =
+type CallReport =
   | { readonly kind: 'answered'; readonly promptTokens: number; readonly generation: Generation }
   | { readonly kind: 'failed'; readonly error: RolloutError }
   | { readonly kind: 'stopped' };

@@ -29,7 +29,7 @@ import { probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
 import { Traffic } from './traffic.ts';
 
-export interface AcquireOptions {
+interface AcquireOptions {
   readonly signal: AbortSignal;
   /** Required by a pool with placements. */
   readonly rollout?: PlacedRollout | undefined;
@@ -40,7 +40,7 @@ export interface AcquireOptions {
 /** Why a rollout moves: its call failed or its backend is gone, its backend is too busy, or no backend has its prefix cached. */
 export type MoveReason = 'failed' | 'busy' | 'flushed';
 
-export interface MoveOptions extends Pick<AcquireOptions, 'signal' | 'tokens'> {
+interface MoveOptions extends Pick<AcquireOptions, 'signal' | 'tokens'> {
   readonly reason: MoveReason;
 }
 

@@ -24,7 +24,7 @@ const rounds = 3;
 /** The request that samples one token to see its logprob. */
 const logprobsProbeId = 'probe-logprobs';
 
-export interface ServerProbeOptions extends Omit<ProbeOptions, 'dispatcher'> {
+interface ServerProbeOptions extends Omit<ProbeOptions, 'dispatcher'> {
   /** Absent if the service's tokenizer is not known here. */
   readonly tokenizer?: TokenizerSample | undefined;
   /** Whether the policy is paused, so that nothing may be sampled. */

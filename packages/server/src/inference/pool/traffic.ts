@@ -6,7 +6,7 @@ import { type BackendId, messageOf, type RolloutError } from '@millrace/protocol
 import { judgeFailure } from './health.ts';
 
 /** As it stands in the event. */
-export interface TrafficCount {
+interface TrafficCount {
   calls: number;
   retries: number;
   prompt_tokens: number;

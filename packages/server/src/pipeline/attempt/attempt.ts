@@ -45,7 +45,7 @@ export class Fenced extends Error {}
 /** How long a scenario may take to close a rollout. */
 const closeMs = 30_000;
 
-export interface AttemptOptions {
+interface AttemptOptions {
   readonly signal: AbortSignal;
   /** Aborts when the worker drops the attempt: an end that the store refuses is then left to the lease. */
   readonly dropped: AbortSignal;

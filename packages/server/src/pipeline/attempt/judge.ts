@@ -23,7 +23,7 @@ export async function openOwnTime({ clock }: StageDeps, { claimed }: AttemptReco
   return new OwnTime({ what, timeoutMs: timeoutS * 1000, clock, signal, isLastTry });
 }
 
-export interface ToJudge extends Prepared {
+interface ToJudge extends Prepared {
   readonly record: AttemptRecord;
   readonly time: OwnTime;
   /** Holds the sandboxes that the verifier opens. */

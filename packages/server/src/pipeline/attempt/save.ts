@@ -9,7 +9,7 @@ import { type Claim, StoreFault } from '@millrace/store';
 const firstDelayMs = 100;
 const mostDelayMs = 5000;
 
-export interface SaveOptions {
+interface SaveOptions {
   readonly claim: Claim;
   /** What is written, for the log. */
   readonly what: string;

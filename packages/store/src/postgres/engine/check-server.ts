@@ -8,7 +8,7 @@ import type { Session } from './session.ts';
 /** The oldest release that is supported, as docs/postgres.md says. */
 const oldestRelease = 14;
 
-export interface ServerVersion {
+interface ServerVersion {
   /** As `server_version_num`: 150004 is 15.4. */
   readonly number: number;
   readonly text: string;

@@ -25,7 +25,7 @@ const migrations: readonly Migration[] = [
   { sql: 'ALTER TABLE policy ADD COLUMN IF NOT EXISTS owner text, ADD COLUMN IF NOT EXISTS owned_pause bigint;', usableFrom: 1 },
 ];
 
-export const newestSchema = migrations.length;
+const newestSchema = migrations.length;
 
 const versionTable = `CREATE TABLE IF NOT EXISTS store_schema (version bigint NOT NULL, usable_from bigint NOT NULL)`;
 

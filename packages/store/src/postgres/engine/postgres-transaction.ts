@@ -108,7 +108,7 @@ function inPortions<T>(rows: readonly T[]): (readonly T[])[] {
 }
 
 /** The statements of a session, in PostgreSQL's syntax. */
-export function toPostgres(sql: string, known: Map<string, string>): string {
+function toPostgres(sql: string, known: Map<string, string>): string {
   const cached = known.get(sql);
   if (cached !== undefined) return cached;
   let count = 0;

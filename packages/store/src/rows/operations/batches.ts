@@ -129,7 +129,7 @@ export async function batch(transaction: Transaction, id: BatchId): Promise<Batc
   return row && (await toBatchRecord(transaction, row));
 }
 
-export interface BatchFilter {
+interface BatchFilter {
   readonly state?: BatchState;
   readonly series?: SeriesId;
   readonly after?: string;
@@ -265,7 +265,7 @@ export async function countRewards(transaction: Transaction, batchSeq: number, g
 }
 
 /** Read from counters that triggers keep. */
-export async function countGroups(transaction: Transaction, batchSeq: number): Promise<Record<GroupState, number>> {
+async function countGroups(transaction: Transaction, batchSeq: number): Promise<Record<GroupState, number>> {
   const counts: Record<GroupState, number> = { open: 0, delivered: 0, uniform: 0, failed: 0, surplus: 0, stale: 0 };
   const sql = 'SELECT state, n FROM group_counts WHERE batch_seq = ?';
   for (const { state, n } of await transaction.all<{ state: GroupState; n: number }>(sql, batchSeq)) counts[state] = n;

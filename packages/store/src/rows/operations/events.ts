@@ -9,7 +9,7 @@ export async function appendEvents(transaction: Transaction, events: readonly Ne
   for (const event of events) await transaction.appendEvent(event);
 }
 
-export interface EventQuery {
+interface EventQuery {
   readonly after: number;
   readonly limit: number;
   readonly kinds?: readonly EventKind[];

@@ -22,7 +22,7 @@ interface GroupRow {
   readonly repeats: number;
 }
 
-export type StoredGroup = Omit<NewGroup, 'rollouts'> & { readonly rollouts: readonly StoredSubmission[] };
+type StoredGroup = Omit<NewGroup, 'rollouts'> & { readonly rollouts: readonly StoredSubmission[] };
 
 export async function beginGroup(transaction: Transaction, group: StoredGroup): Promise<boolean> {
   const batch = await lockBatch(transaction, group.batch);

@@ -14,7 +14,7 @@ interface Target extends Candidate {
 }
 
 /** The backends that have rollouts in flight; in a transaction that has locked the backends, as all others left them. */
-export type ReadLoads = (transaction: Transaction) => Promise<BackendLoad[]>;
+type ReadLoads = (transaction: Transaction) => Promise<BackendLoad[]>;
 
 export async function place(
   transaction: Transaction,

@@ -73,7 +73,7 @@ function toPrefixEnd(prefix: string): string {
   return `${prefix}~`;
 }
 
-export interface StoredTrajectory {
+interface StoredTrajectory {
   /** The bytes as they were given to `finish`; empty if they are a blob. */
   readonly body: Uint8Array;
   /** The key of its blob. */

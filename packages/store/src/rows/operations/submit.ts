@@ -128,7 +128,7 @@ function openClasses(transaction: Transaction, workClass: WorkClass): (rollout: 
   };
 }
 
-export interface InsertedRollout extends StoredSubmission {
+interface InsertedRollout extends StoredSubmission {
   readonly state: RolloutState;
   readonly class: number;
   readonly isSibling: boolean;

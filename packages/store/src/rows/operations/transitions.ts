@@ -96,7 +96,7 @@ export function isJudgedApart({ evaluate_losses }: Pick<RolloutRow, 'evaluate_lo
 /** What a loss adds one to, besides `losses`. */
 export type LossCount = 'lone_losses' | 'evaluate_losses';
 
-export type BackReason =
+type BackReason =
   | { readonly kind: 'retry'; readonly failure: Failure; readonly delayMs: number }
   | { readonly kind: 'loss'; readonly failure: Failure; readonly delayMs: number; readonly counts: readonly LossCount[] }
   | { readonly kind: 'release' };

@@ -9,7 +9,7 @@ import { takeLossEnding } from './losses/loss-endings.ts';
 import { settlePause } from './policy.ts';
 import { end, isJudgedApart, type LossCount, type RolloutRow, rolloutColumns, sendBack, suspectLosses } from './transitions.ts';
 
-export interface Registration {
+interface Registration {
   readonly id: WorkerId;
   readonly host: string;
   readonly pid: number;
@@ -24,7 +24,7 @@ export async function registerWorker(transaction: Transaction, worker: Registrat
   await transaction.appendEvent({ kind: 'worker-start', workerId: id, data: { host, pid } });
 }
 
-export interface Renewal {
+interface Renewal {
   readonly worker: WorkerId;
   readonly leaseMs: number;
   readonly report: WorkerReport;
@@ -99,7 +99,7 @@ export async function clockJumpedAtMs(transaction: Transaction): Promise<number 
 /** No lease is this much longer than those of this process. */
 const longerLeaseMs = 60_000;
 
-export interface Expiry {
+interface Expiry {
   readonly rules: LossRules;
   readonly leaseMs: number;
   readonly asOfMs: number;

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { checkIntegrity, openStoreFile, readNumber, readSchema, whileUnused } from './store-file.ts';
 
-export interface BackupReport {
+interface BackupReport {
   readonly path: string;
   readonly bytes: number;
   readonly schema: number;

@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { readStoreSize } from '../engine/store-size.ts';
 import { openStoreFile, readNumber, readSchema } from './store-file.ts';
 
-export interface TableStats {
+interface TableStats {
   readonly name: string;
   readonly rows: number;
   /** With its indexes. */
@@ -12,7 +12,7 @@ export interface TableStats {
 }
 
 /** `plain` for rollouts without a group, otherwise the state of the group; `unfinished` for all that have not ended. */
-export interface OutcomeStats {
+interface OutcomeStats {
   readonly outcome: string;
   readonly rollouts: number;
   readonly trajectories: number;

@@ -8,12 +8,12 @@ import { states } from './class-schema.ts';
 /** Which counts a statement needs. */
 export type CountKind = 'states' | 'classes';
 
-export interface CountMark {
+interface CountMark {
   readonly moves: number;
   readonly written: Readonly<Record<CountKind, number>>;
 }
 
-export interface CountWriter {
+interface CountWriter {
   run(sql: string, ...values: (number | null)[]): number;
   lastEventId(): number;
 }

@@ -94,7 +94,7 @@ CREATE TABLE events (
 ) STRICT;
 ${batchTables}`;
 
-export const newestVersion = Math.max(...Object.keys(migrations).map(Number)) + 1;
+const newestVersion = Math.max(...Object.keys(migrations).map(Number)) + 1;
 
 /**
  * Creates the tables, or migrates those of an older schema, in one transaction: a migration that fails leaves the file as it was.

@@ -9,7 +9,7 @@ import { existsSync } from 'node:fs';
  * - down: the machine's interface is down, as when a cable is pulled
  * - replies: what the machine sends arrives, and nothing comes back
  */
-export type NetworkCut = 'down' | 'replies';
+type NetworkCut = 'down' | 'replies';
 
 export interface MachineNetwork extends AsyncDisposable {
   /** The address of this host, as the machine sees it. */

@@ -34,7 +34,7 @@ export const chaosKinds = {
   'backend-error': { lane: 'backends', weight: 70 },
 } as const satisfies Readonly<Record<string, { readonly lane: string; readonly weight: number }>>;
 export type ChaosKind = keyof typeof chaosKinds;
-export type ChaosLane = (typeof chaosKinds)[ChaosKind]['lane'];
+type ChaosLane = (typeof chaosKinds)[ChaosKind]['lane'];
 
 export interface PlannedFault {
   readonly kind: ChaosKind;
@@ -46,7 +46,7 @@ export interface PlannedFault {
   readonly choice: number;
 }
 
-export interface PlanOptions {
+interface PlanOptions {
   readonly faults: number;
   readonly seed: number;
   /** Those that this machine can cause. */

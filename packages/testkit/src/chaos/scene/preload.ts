@@ -10,7 +10,7 @@ const source = fileURLToPath(new URL('./slow-sync.c', import.meta.url));
 const fakeTimePaths = ['/usr/lib/*/faketime/libfaketimeMT.so.1', '/usr/lib*/faketime/libfaketimeMT.so.1'];
 
 /** A control that this machine lacks, with what to install. */
-export interface MissingControl {
+interface MissingControl {
   readonly control: 'clock' | 'sync';
   readonly reason: string;
 }

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 
-export type ReceiverMode = { readonly kind: 'well' | 'dead' } | { readonly kind: 'slow'; readonly ms: number };
+type ReceiverMode = { readonly kind: 'well' | 'dead' } | { readonly kind: 'slow'; readonly ms: number };
 
 export interface Receiver extends AsyncDisposable {
   readonly url: string;

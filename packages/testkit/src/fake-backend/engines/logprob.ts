@@ -1,7 +1,7 @@
 // The logprobs of all fake backends: a function of position and id, so that a test can check every token of a trajectory.
 
 /** What a logprob depends on besides the token. */
-export interface LogprobSource {
+interface LogprobSource {
   readonly weights?: number;
   /** 1 for logprobs from before temperature. */
   readonly temperature?: number;

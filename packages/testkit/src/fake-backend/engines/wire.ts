@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { fakeLogprob } from './logprob.ts';
 
 /** vLLM's two, SGLang's, llama.cpp's, and that of ProRL Agent's trainers. */
-export type FakeRoute = 'generate' | 'completions' | 'sglang' | 'llamacpp' | 'prorl';
+type FakeRoute = 'generate' | 'completions' | 'sglang' | 'llamacpp' | 'prorl';
 export type Json = Record<string, unknown>;
 
 export interface FakeRequest {
@@ -117,7 +117,7 @@ export function isRefusal(parsed: FakeRequest | FakeRefusal): parsed is FakeRefu
 }
 
 /** What the server was started to return in addition to tokens. */
-export interface FakeExtras {
+interface FakeExtras {
   readonly routedExperts?: boolean | undefined;
   readonly samplingMask?: boolean | undefined;
 }
@@ -136,7 +136,7 @@ export function toOutput(request: FakeRequest, answer: FakeAnswer, { routedExper
   };
 }
 
-export interface LogprobRange {
+interface LogprobRange {
   readonly begin: number;
   readonly end: number;
   readonly weights: number;
@@ -202,7 +202,7 @@ export const outputFaults = [
   'wrong-prompt',
   'abort',
 ] as const;
-export type OutputFault = (typeof outputFaults)[number];
+type OutputFault = (typeof outputFaults)[number];
 
 export function spoilOutput(output: FakeOutput, fault: OutputFault): FakeOutput {
   const { tokenIds, logprobs = [] } = output;

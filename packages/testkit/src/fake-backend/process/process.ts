@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import type { Fault } from '../faults.ts';
 
-export interface FakeBackendProcessOptions {
+interface FakeBackendProcessOptions {
   /** fixed, echo, or the path of a module that exports `policy`. */
   readonly policy: string;
   readonly turns?: number;

@@ -20,7 +20,7 @@ import { defineSystemCalls } from './system-calls.ts';
 import { defineTransfer } from './transfer.ts';
 import { defineVerifier } from './verifier.ts';
 
-export interface SandboxSuiteOptions {
+interface SandboxSuiteOptions {
   /** The agent's user id inside; 1000 by default, as in bubblewrap. */
   readonly uid?: number;
   /** Whether the agent may change every file of its image; the changes end with its sandbox. */

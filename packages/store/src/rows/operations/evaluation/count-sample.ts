@@ -24,7 +24,7 @@ export async function countSample(transaction: Transaction, rolloutSeq: number, 
 }
 
 /** The rows that a sample belongs to. */
-export interface SamplePlace {
+interface SamplePlace {
   readonly evaluation: number;
   readonly task: number;
 }

@@ -9,7 +9,7 @@ export interface AttackTarget {
   driver(): SandboxDriver;
 }
 
-export type AttackFamily = 'escape' | 'limits' | 'starvation' | 'executor' | 'shell' | 'transfer';
+type AttackFamily = 'escape' | 'limits' | 'starvation' | 'executor' | 'shell' | 'transfer';
 
 export interface Attack {
   /** Completes "an agent that …". */

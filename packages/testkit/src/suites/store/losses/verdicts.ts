@@ -153,7 +153,7 @@ export function defineVerdictTests(openBed: OpenBed): void {
 type LostStage = Parameters<typeof moveUpTo>[2];
 
 /** Loses a worker of the rollout in each of these stages, and claims it again. */
-export async function claimAfter(bed: TimedBed, id: string, stages: readonly LostStage[], isLeaving = false): Promise<ClaimedRollout> {
+async function claimAfter(bed: TimedBed, id: string, stages: readonly LostStage[], isLeaving = false): Promise<ClaimedRollout> {
   await submitAll(bed.store, [id]);
   for (const [index, stage] of stages.entries()) {
     const worker = await registerWorker(bed.store, `lost-${id}-${index}`);
@@ -174,7 +174,7 @@ async function reportLeaving({ store }: TimedBed, worker: ClaimedRollout['worker
 }
 
 /** Third attempt, in evaluate, with the lowest reward if its worker is lost now. */
-export async function judgeApart(bed: TimedBed, id: string): Promise<ClaimedRollout> {
+async function judgeApart(bed: TimedBed, id: string): Promise<ClaimedRollout> {
   const claim = await claimAfter(bed, id, ['evaluate', 'evaluate']);
   assert.equal(claim.isJudgedApart, true);
   await moveUpTo(bed.store, claim, 'evaluate');
