@@ -14,7 +14,7 @@ import { BatchKeeper } from '../../src/batches/batch-keeper.ts';
 import { TaskFiles } from '../../src/batches/task-files.ts';
 import { scenarios } from '../batches/simulated-batches.ts';
 
-const fixture = readFileSync(join(import.meta.dirname, 'fixtures', 'schema-5.sql'), 'utf8');
+const fixture = readFileSync(join(import.meta.dirname, '../../../store/test/sqlite/fixtures/schema-5.sql'), 'utf8');
 
 /** A store file of schema 5 as that version left it when it was killed, changed by `sql`. */
 function writeOldStore(path: string, sql = ''): void {
