@@ -25,7 +25,7 @@ export const scenario = defineScenario({
     end_token: z.int(),
     /** Seconds of a tool: a log-normal distribution. */
     tool: z.strictObject({ median_s: z.number(), sigma: z.number(), longest_s: z.number() }),
-    /** A file that gets a line for each turn. */
+    /** A file that gets a line for each turn, and one when the next is asked for. */
     log: z.string(),
   }),
 
@@ -45,6 +45,7 @@ export const scenario = defineScenario({
         appendFileSync(task.log, `${JSON.stringify({ at: Date.now(), seed: task.seed, number, ms: performance.now() - askedAt })}\n`);
         if (number >= task.turns) return { finish: 'done' };
         await new Promise((resolve) => setTimeout(resolve, 1000 * nextToolS()));
+        appendFileSync(task.log, `${JSON.stringify({ at: Date.now(), seed: task.seed, number, asks: true })}\n`);
         askedAt = performance.now();
         return write(task.observed_tokens);
       },

@@ -1,14 +1,16 @@
 // Measures admission by KV cache on a real engine: agents with long contexts through a Millrace service, with and without it. Needs a running
 // vLLM whose weights may be dummies, and only Node's own modules, so that it runs on a node without network:
 //   node measure.ts --millrace MILLRACE --engine URL[,URL] --model FOLDER --out FILE RUN…
-// A run is `long-48`, `young-160` or `slow-48` (tools of 8 s), for so many agents; `long-48+hold` is with admission. Each run adds a line to FILE.
+// A run is `long-48`, `young-160` or `slow-48` (tools of 8 s), for so many agents; `long-48+hold` is with admission, and `long-48+hold@4` with four
+// workers. Each run adds a line to FILE.
 
 import { spawn } from 'node:child_process';
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { type EngineReading, quantileOf, readEngines, readSessions, readTurns } from './readings.ts';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -22,6 +24,9 @@ const { values, positionals } = parseArgs({
     end: { type: 'string', default: '2' },
     /** Shorter contexts and windows, to try it out: 0.01 divides them by 100. */
     scale: { type: 'string', default: '1' },
+    /** Seconds before the window and of the window, instead of those of the regime. */
+    warm: { type: 'string' },
+    window: { type: 'string' },
   },
 });
 const scale = Number(values.scale);
@@ -48,6 +53,8 @@ const regimes: Readonly<Record<string, Regime>> = {
   /** After the agents of the start, whose openings are as long as a session, have been computed once. */
   steady: { ...long, warmS: 160, windowS: 200 },
   slow: { ...long, toolMedianS: 8 },
+  /** Sessions short enough that whole ones end without admission too. */
+  brief: { ...long, startTokens: 20_000, turns: 8, isSpread: false, warmS: 60, windowS: 240 },
   young: { ...long, startTokens: 2000, observedTokens: 900, outputTokens: 100, turns: 30, isSpread: false, warmS: 0 },
 };
 
@@ -58,47 +65,34 @@ for (const run of positionals) {
 }
 
 async function measure(run: string) {
-  const [name = '', count = '', hold] = run.split(/[-+]/);
+  const [, name = '', count, hold, workers = '1'] = /^([a-z]+)-(\d+)(\+hold)?(?:@(\d+))?$/.exec(run) ?? [];
   const regime = regimes[name];
+  if (!regime) throw new Error(`there is no run ${run}`);
   const agents = Number(count);
-  if (!regime || !Number.isInteger(agents) || (hold !== undefined && hold !== 'hold')) throw new Error(`there is no run ${run}`);
   const folder = mkdtempSync(join(tmpdir(), 'kv-'));
   const log = join(folder, 'turns.jsonl');
   writeFileSync(log, '');
   for (const url of engines) await post(`${url}/reset_prefix_cache`);
-  const service = await serve(folder, { agents, isHeld: hold === 'hold' });
+  const service = await serve(folder, { agents, isHeld: hold !== undefined, workers: Number(workers) });
   try {
+    const startedMs = Date.now();
     await submit(service.url, { agents, regime, log });
-    await sleep(1000 * regime.warmS * scale);
-    const [before, from] = [await readEngines(), Date.now()];
-    await sleep(1000 * regime.windowS * scale);
-    const [after, until] = [await readEngines(), Date.now()];
-    const rate = (metric: string) => (1000 * (after(metric) - before(metric))) / (until - from);
-    const turns = readFileSync(log, 'utf8')
-      .trim()
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line) as { at: number; ms: number; seed: number });
-    const seen = turns.filter(({ at }) => at > from && at <= until);
-    const ms = seen.map((turn) => turn.ms).sort((a, b) => a - b);
-    const at = (share: number) => Math.round((ms[Math.floor(share * (ms.length - 1))] ?? 0) / 10) / 100;
-    const lookups = after('vllm:prefix_cache_queries_total') - before('vllm:prefix_cache_queries_total');
-    const hits = after('vllm:prefix_cache_hits_total') - before('vllm:prefix_cache_hits_total');
+    await sleep(1000 * Number(values.warm ?? regime.warmS) * scale);
+    const before = await readEngines(engines);
+    await sleep(1000 * Number(values.window ?? regime.windowS) * scale);
+    const after = await readEngines(engines);
     const { rollouts: failed } = (await get(`${service.url}/v1/rollouts?state=failed&limit=100`)) as {
       readonly rollouts: readonly unknown[];
     };
     return {
       run,
-      engines: engines.length,
-      tokensPerS: Math.round(rate('vllm:generation_tokens_total')),
-      promptTokensPerS: Math.round(rate('vllm:prompt_tokens_total')),
-      hits: Math.round((1000 * hits) / Math.max(1, lookups)) / 1000,
-      preemptions: after('vllm:num_preemptions_total') - before('vllm:num_preemptions_total'),
-      turns: ms.length,
-      /** From the end of a tool to the end of the turn: waiting for room, in the engine's queue, and sampling. */
-      turnS: { p50: at(0.5), p90: at(0.9), p99: at(0.99), longest: at(1) },
-      agents: new Set(seen.map(({ seed }) => seed)).size,
-      seconds: Math.round((until - from) / 1000),
+      ...describe(startedMs),
+      ...(await describeEngines(after)),
+      ...compare(before, after),
+      ...readTurns(log, { fromMs: before.atMs, untilMs: after.atMs }),
+      ...(await readSessions(service.url)),
+      warmSeconds: Math.round((before.atMs - startedMs) / 1000),
+      seconds: Math.round((after.atMs - before.atMs) / 1000),
       failed: failed.length,
     };
   } finally {
@@ -107,7 +101,42 @@ async function measure(run: string) {
   }
 }
 
-async function serve(folder: string, { agents, isHeld }: { readonly agents: number; readonly isHeld: boolean }) {
+/** When, and with which words, without the folders of this machine. */
+function describe(startedMs: number) {
+  const words = process.argv.slice(2).map((word) => (word.startsWith('/') ? basename(word) : word));
+  return { at: new Date(startedMs).toISOString(), command: `node measure.ts ${words.join(' ')}` };
+}
+
+async function describeEngines(reading: EngineReading) {
+  const versions = await Promise.all(engines.map(async (url) => (await get(`${url}/version`)) as { readonly version?: string }));
+  const info = 'vllm:cache_config_info';
+  const sizes = reading
+    .labels(info, 'num_gpu_blocks')
+    .map((blocks, index) => Number(blocks) * Number(reading.labels(info, 'block_size')[index]));
+  return { engines: engines.length, vllm: versions[0]?.version, cacheTokens: sizes, platform: process.platform, node: process.version };
+}
+
+function compare(before: EngineReading, after: EngineReading) {
+  const grown = (metric: string) => after.sum(metric) - before.sum(metric);
+  const rate = (metric: string) => Math.round((1000 * grown(metric)) / (after.atMs - before.atMs));
+  const firstToken = (share: number) => quantileOf('vllm:time_to_first_token_seconds', { before, after, share });
+  return {
+    tokensPerS: rate('vllm:generation_tokens_total'),
+    promptTokensPerS: rate('vllm:prompt_tokens_total'),
+    hits: Math.round((1000 * grown('vllm:prefix_cache_hits_total')) / Math.max(1, grown('vllm:prefix_cache_queries_total'))) / 1000,
+    preemptions: grown('vllm:num_preemptions_total'),
+    /** After the call, by the histogram of the engine. */
+    firstTokenS: { p50: firstToken(0.5), p99: firstToken(0.99) },
+  };
+}
+
+interface ServiceOptions {
+  readonly agents: number;
+  readonly isHeld: boolean;
+  readonly workers: number;
+}
+
+async function serve(folder: string, { agents, isHeld, workers }: ServiceOptions) {
   const config = join(folder, 'config.json');
   const { port } = values;
   writeFileSync(
@@ -118,8 +147,8 @@ async function serve(folder: string, { agents, isHeld }: { readonly agents: numb
       http: { port: Number(port) },
       model: { tokenizer: values.model },
       scenarios: [join(import.meta.dirname, 'agents.ts')],
-      workers: 1,
-      pipeline: { runSlots: agents },
+      workers,
+      pipeline: { runSlots: Math.ceil(agents / workers) },
       inference: { holdForCache: isHeld },
     }),
   );
@@ -164,16 +193,6 @@ async function submit(url: string, { agents, regime, log }: { readonly agents: n
     return { scenario: 'pressure', task, limits: { max_turns: turns + 1, tool_timeout_s: 600, run_timeout_s: 36_000 } };
   });
   await post(`${url}/v1/rollouts`, { rollouts });
-}
-
-/** The sum of a metric over all engines. */
-async function readEngines(): Promise<(metric: string) => number> {
-  const pages = await Promise.all(engines.map(async (url) => await (await fetch(`${url}/metrics`)).text()));
-  const lines = pages.join('\n').split('\n');
-  return (metric) =>
-    lines
-      .filter((line) => line.startsWith(`${metric}{`) || line.startsWith(`${metric} `))
-      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
 }
 
 async function get(url: string): Promise<unknown> {

@@ -10,8 +10,8 @@ import type { Traffic } from '../inference/pool/traffic.ts';
 export const flushPause = { leastMs: 100, mostMs: 2000 };
 /** How often the traffic of each backend is written. */
 const trafficMs = 2000;
-/** A context is written again when it has grown by this factor: it only breaks ties between backends. */
-const growth = 1.5;
+/** A context is written again when it has grown by this factor: it breaks ties between backends, and divides a KV cache among workers. */
+const growth = 1.1;
 
 export class TurnReporter {
   readonly #store: Store;
