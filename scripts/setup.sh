@@ -103,4 +103,5 @@ install_system_packages
 install_apptainer
 install_llama_server
 npm run --silent build:executor
+npm run --silent build:dashboard || say 'the dashboard could not be built; the service works without it'
 [[ -x node_modules/.bin/node ]] || say "npm has no pinned Node.js for $(uname -sm); using $(command -v node || echo none)"
