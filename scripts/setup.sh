@@ -52,6 +52,9 @@ missing_system_packages() {
     command -v slurmctld >/dev/null || printf '%s\n' slurm-wlm slurm-client munge # a cluster of several slurmd on this machine
     command -v docker-registry >/dev/null || echo docker-registry # images are pulled from it
   fi
+  if is_for test:world screenshots; then # the dashboard in a real browser
+    command -v chromium >/dev/null || printf '%s\n' chromium fonts-dejavu-core
+  fi
   if is_for bench; then
     command -v tmux >/dev/null || echo tmux
     has_python_module ipykernel || echo python3-ipykernel

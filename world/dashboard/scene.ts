@@ -123,7 +123,7 @@ const policy: Policy = (input) => {
   const id = input.sessionId ?? '';
   const [, a, b] = /What is (\d+) × (\d+)/.exec(opening) ?? [];
   if (a !== undefined) return { text: answerSum(Number(a), Number(b), id, input.promptIds.length) };
-  if (opening.includes('greet.sh')) return { text: pick(fixes[isLucky(id, 0.6) ? 0 : 1], input.turn) };
+  if (opening.includes('greet.sh')) return { text: pick(fixes[isLucky(id, toChance(id)) ? 0 : 1], input.turn) };
   if (opening.includes('hostile file')) return { text: pick(hostileTurns, input.turn) };
   if (opening.includes('Count for a long time') && input.turn < 4)
     return {
@@ -136,11 +136,15 @@ const policy: Policy = (input) => {
 };
 
 function answerSum(a: number, b: number, id: string, salt: number): string {
-  const version = Number(/^sum-(\d+)/.exec(id)?.[1] ?? 4);
-  const isRight = isLucky(id === '' ? String(salt) : id, 0.15 + 0.12 * version);
+  const isRight = isLucky(id === '' ? String(salt) : id, toChance(id));
   const [tens, ones] = [Math.floor(b / 10) * 10, b % 10];
   const sum = isRight ? a * b : a * b + 10;
   return `<think>\n${a} × ${b} is ${a} × ${tens} plus ${a} × ${ones}: ${a * tens} + ${a * ones}.\n</think>\n\nThe answer is \\boxed{${sum}}.`;
+}
+
+/** It grows with the policy version, which is in the id. */
+function toChance(id: string): number {
+  return 0.1 + 0.13 * Number(/^(?:sum|fix)-(\d+)/.exec(id)?.[1] ?? 4);
 }
 
 function bash(command: string): string {

@@ -29,12 +29,13 @@ const target = folder ?? join(import.meta.dirname, '../../docs/pictures');
 await mkdir(target, { recursive: true });
 await using scene = await openScene({ latencyMs: 150 });
 await fillScene(scene);
-await runAll(scene.client, [hostile, long]);
+if (folder !== undefined) await runAll(scene.client, [hostile, long]);
 await using browser = await openBrowser();
 // The first page shows a service that works.
+scene.backend.setLatency(({ index }) => 1000 + (index % 7) * 300);
 const busy = runAll(
   scene.client,
-  Array.from({ length: 160 }, (_, index) => ({
+  Array.from({ length: folder === undefined ? 400 : 700 }, (_, index) => ({
     id: `more-${index}`,
     scenario: 'math',
     task: { question: `What is ${100 + index} × 7?`, answer: String(700 + 7 * index) },
@@ -49,7 +50,11 @@ for (const theme of folder === undefined ? (['light'] as const) : (['light', 'da
     if (name === 'now') await visited.page.waitForTimeout(6000);
     if (name === 'tokens') {
       await visited.page.getByRole('button', { name: 'logprob' }).click();
-      await visited.page.locator('.tk-lp4, .tk-lp5, .tk-lp6').first().hover();
+      await visited.page
+        .locator('.segment-head', { hasText: 'sampled' })
+        .first()
+        .evaluate((head) => head.scrollIntoView({ block: 'start' }));
+      await visited.page.locator('.tk-lp4, .tk-lp5, .tk-lp6').nth(4).hover();
     }
     await visited.page.waitForTimeout(300);
     const file = folder === undefined ? `dashboard-${name}.png` : `${name}-${theme}.png`;
@@ -57,4 +62,5 @@ for (const theme of folder === undefined ? (['light'] as const) : (['light', 'da
     console.log(join(target, file));
   }
 }
+scene.backend.setLatency(0);
 await busy;

@@ -1,6 +1,6 @@
 // React's view of the service: the live state, replies of requests, and the address.
 
-import type { DashboardSession } from '@millrace/protocol';
+import type { DashboardSession, DashboardSummary } from '@millrace/protocol';
 import { createContext, useCallback, useContext, useEffect, useState, useSyncExternalStore } from 'react';
 import { type Address, parseAddress } from '../logic/address.ts';
 import type { LiveFeed, LiveState } from './live.ts';
@@ -37,6 +37,25 @@ export function useReply<T>(path: string | undefined, revision: unknown = 0): Re
     isLoading: path !== undefined && !isCurrent,
     reload,
   };
+}
+
+const fillingMs = 500;
+
+/** Read again when rollouts changed, and while the server is still reading them. */
+export function useSummary(everyMs: number): Reply<DashboardSummary> {
+  const revision = useSlowRevision(everyMs);
+  const reply = useReply<DashboardSummary>('/dashboard/api/summary', revision);
+  useRepeat(reply.data?.complete === false, reply.reload);
+  return reply;
+}
+
+/** Calls back twice a second while it is needed. */
+export function useRepeat(isNeeded: boolean, again: () => void): void {
+  useEffect(() => {
+    if (!isNeeded) return;
+    const timer = setInterval(again, fillingMs);
+    return () => clearInterval(timer);
+  }, [isNeeded, again]);
 }
 
 export interface Surroundings {

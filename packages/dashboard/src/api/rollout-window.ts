@@ -2,6 +2,7 @@
 
 import type { BriefPage, BriefRollout } from '@millrace/protocol';
 import { useCallback, useEffect, useRef, useState } from 'react';
+import { useRepeat } from './hooks.ts';
 import { isAborted, request, toQuery } from './request.ts';
 
 const pageSize = 200;
@@ -25,6 +26,11 @@ export function useRolloutWindow(query: Readonly<Record<string, string>>, revisi
   const pages = useRef<Pages>({ key, rows: new Map() });
   const [shown, setShown] = useState<{ first: number; last: number }>({ first: 0, last: 1 });
   const [state, setState] = useState<{ page?: RolloutWindow['page']; error?: Error }>({});
+  const [round, setRound] = useState(0);
+  useRepeat(
+    state.page?.complete === false,
+    useCallback(() => setRound((before) => before + 1), []),
+  );
   // biome-ignore lint/correctness/useExhaustiveDependencies: a revision says that it is time to read again
   useEffect(() => {
     const stopped = new AbortController();
@@ -42,7 +48,7 @@ export function useRolloutWindow(query: Readonly<Record<string, string>>, revisi
       if (!isAborted(error) && !stopped.signal.aborted) setState((before) => ({ ...before, error }));
     });
     return () => stopped.abort();
-  }, [key, revision, Math.floor(shown.first / pageSize), Math.floor(Math.max(0, shown.last - 1) / pageSize)]);
+  }, [key, revision, round, Math.floor(shown.first / pageSize), Math.floor(Math.max(0, shown.last - 1) / pageSize)]);
   const onWindow = useCallback((first: number, last: number) => setShown({ first, last }), []);
   const rowAt = (index: number) => pages.current.rows.get(Math.floor(index / pageSize))?.[index % pageSize];
   return { ...state, rowAt, onWindow };

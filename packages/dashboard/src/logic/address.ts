@@ -16,7 +16,9 @@ export function parseAddress(hash: string): Address {
 }
 
 export function toAddress(page: string, subject?: string, query: Readonly<Record<string, string | undefined>> = {}): string {
-  const search = new URLSearchParams(Object.entries(query).flatMap(([name, value]) => (value ? [[name, value]] : []))).toString();
+  const search = new URLSearchParams(
+    Object.entries(query).flatMap(([name, value]) => (value ? [[name, value] as [string, string]] : [])),
+  ).toString();
   return `#/${page}${subject === undefined ? '' : `/${encodeURIComponent(subject)}`}${search === '' ? '' : `?${search}`}`;
 }
 

@@ -99,7 +99,8 @@ function readSequence(text: string, start: number): { readonly length: number; r
     }
     return { length: 2 };
   }
-  return { length: kind === undefined ? 1 : 2 };
+  // A choice of the character set has one more character.
+  return { length: kind === undefined ? 1 : '()*+-./#%'.includes(kind) ? 3 : 2 };
 }
 
 const flags: Readonly<Record<number, string>> = { 1: 'bold', 2: 'dim', 3: 'italic', 4: 'underline', 7: 'inverse', 9: 'strike' };

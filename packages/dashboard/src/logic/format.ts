@@ -24,7 +24,7 @@ export function formatBytes(bytes: number): string {
 
 export function formatMs(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return '–';
-  if (ms < 1000) return `${ms < 10 && ms > 0 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  if (ms < 1000) return `${ms < 10 && ms >= 0.05 ? ms.toFixed(1) : Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
   if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
   if (ms < 86_400_000) return `${Math.floor(ms / 3_600_000)} h ${Math.round((ms % 3_600_000) / 60_000)} min`;
@@ -32,7 +32,9 @@ export function formatMs(ms: number | null | undefined): string {
 }
 
 export function formatAge(at: number | null | undefined, now: number): string {
-  return at === null || at === undefined ? '–' : `${formatMs(Math.max(0, Math.round((now - at) / 1000) * 1000)).replace(' ms', ' s')} ago`;
+  if (at === null || at === undefined) return '–';
+  const seconds = Math.max(0, Math.round((now - at) / 1000));
+  return seconds < 60 ? `${seconds} s ago` : `${formatMs(seconds * 1000)} ago`;
 }
 
 export function formatTime(at: number): string {

@@ -1,7 +1,6 @@
 // Failures by their code: what is to blame, how often, and the newest example.
 
-import type { DashboardSummary } from '@millrace/protocol';
-import { useNow, useReply, useSlowRevision } from '../api/hooks.ts';
+import { useNow, useSummary } from '../api/hooks.ts';
 import { toAddress } from '../logic/address.ts';
 import { stripAnsi } from '../logic/ansi.ts';
 import { formatAge, formatCount } from '../logic/format.ts';
@@ -19,9 +18,8 @@ const blameTones: Readonly<Record<string, string>> = {
 };
 
 export function FailuresPage() {
-  const revision = useSlowRevision(3000);
   const now = useNow(5000);
-  const { data, error } = useReply<DashboardSummary>('/dashboard/api/summary', revision);
+  const { data, error } = useSummary(3000);
   const most = Math.max(1, ...(data?.failures.map(({ count }) => count) ?? []));
   return (
     <div className="page">
@@ -38,7 +36,9 @@ export function FailuresPage() {
               <h2 className="mono">{failure.code}</h2>
               <Tag tone={blameTones[failure.blame] ?? 'faint'}>{failure.blame}</Tag>
               <div className="panel-aside">
-                <a href={toAddress('rollouts', undefined, { code: failure.code })}>{formatCount(failure.count)} rollouts</a>
+                <a href={toAddress('rollouts', undefined, { code: failure.code })}>
+                  {failure.count === 1 ? '1 rollout' : `${formatCount(failure.count)} rollouts`}
+                </a>
               </div>
             </header>
             <Bar label={`share of ${failure.code}`} value={failure.count} most={most} tone={blameTones[failure.blame] ?? 'faint'} />

@@ -1,8 +1,8 @@
 // All rollouts: filtered, sorted, a hundred thousand lines of which only the visible ones are read.
 
-import type { BriefRollout, DashboardSummary } from '@millrace/protocol';
+import type { BriefRollout } from '@millrace/protocol';
 import { memo, useCallback, useState } from 'react';
-import { useNow, useReply, useSlowRevision } from '../api/hooks.ts';
+import { useNow, useSlowRevision, useSummary } from '../api/hooks.ts';
 import { useRolloutWindow } from '../api/rollout-window.ts';
 import { toAddress } from '../logic/address.ts';
 import { formatAge, formatCount, formatMs, formatNumber } from '../logic/format.ts';
@@ -33,7 +33,7 @@ export function RolloutsPage({ query }: { readonly query: Query }) {
   const revision = useSlowRevision(2000);
   const now = useNow(5000);
   const [selected, setSelected] = useState(-1);
-  const { data: summary } = useReply<DashboardSummary>('/dashboard/api/summary', Math.floor(revision / 20));
+  const { data: summary } = useSummary(20_000);
   const { page, error, rowAt, onWindow } = useRolloutWindow(query, revision);
   const open = useCallback(
     (index: number) => {

@@ -1,7 +1,7 @@
 // How the policy gets on: rewards, solved and informative shares, tokens and turns over the versions of the policy.
 
-import type { DashboardSummary, VersionPoint } from '@millrace/protocol';
-import { useReply, useSlowRevision } from '../api/hooks.ts';
+import type { VersionPoint } from '@millrace/protocol';
+import { useSummary } from '../api/hooks.ts';
 import { toAddress } from '../logic/address.ts';
 import { formatCount, formatNumber, formatShare, formatTime } from '../logic/format.ts';
 import { toHarmless } from '../logic/harmless.ts';
@@ -24,8 +24,7 @@ const charts: readonly {
 const mostLines = 8;
 
 export function TrainingPage({ scenario }: { readonly scenario: string | undefined }) {
-  const revision = useSlowRevision(3000);
-  const { data, error } = useReply<DashboardSummary>('/dashboard/api/summary', revision);
+  const { data, error } = useSummary(3000);
   const points = (data?.versions ?? []).filter((point) => scenario === undefined || point.scenario === scenario);
   const versions = [...new Set(points.map(({ version }) => version))].sort((one, other) => one - other);
   const names = [...new Set((data?.versions ?? []).map((point) => point.scenario))].sort();

@@ -56,6 +56,11 @@ export function Chart(props: ChartProps) {
   return <div className="chart" ref={place} role="img" aria-label={`${label}. Last values: ${last}`} />;
 }
 
+/** Of the reader's clock. */
+function showTimes(_plot: UPlot, times: readonly number[]): string[] {
+  return times.map((at) => new Date(at * 1000).toTimeString().slice(0, 8));
+}
+
 function toOptions(element: HTMLElement, { lines, isTime = true, height = 150, from, to, points, xLabel }: ChartProps): UPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const read = (name: string) => style.getPropertyValue(name).trim();
@@ -81,7 +86,7 @@ function toOptions(element: HTMLElement, { lines, isTime = true, height = 150, f
       })),
     ],
     axes: [
-      { ...axis, ...(isTime ? {} : { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }), size: 24 },
+      { ...axis, ...(isTime ? { values: showTimes } : { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }), size: 24 },
       { ...axis, size: 46 },
     ],
   };

@@ -23,7 +23,9 @@ export function Verdict({ rollout: { result, reward, failures } }: { readonly ro
             <div key={name} className="contents">
               <dt>{toHarmless(name)}</dt>
               <dd>
-                {typeof value === 'number' ? formatNumber(value, 4) : toHarmless(typeof value === 'string' ? value : JSON.stringify(value))}
+                {typeof value === 'number'
+                  ? formatNumber(value, 4)
+                  : toHarmless(typeof value === 'string' ? value || '–' : JSON.stringify(value))}
               </dd>
             </div>
           ))}

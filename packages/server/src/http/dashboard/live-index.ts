@@ -80,7 +80,7 @@ export class LiveIndex {
         after = page.next;
       } while (after !== undefined && read < mostRollouts);
       for (const id of before) index.delete(id);
-      index.complete = true;
+      index.markComplete();
       this.#sweptAt = this.#clock.monotonic();
     } catch (error) {
       this.#log.warn('dashboard-index-failed', { error: messageOf(error) });

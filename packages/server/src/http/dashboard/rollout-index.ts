@@ -25,11 +25,21 @@ export class RolloutIndex {
   #summary: { readonly at: number; readonly value: Omit<DashboardSummary, 'indexed' | 'complete'> } | undefined;
   #newest = 0;
   #oldest = 0;
-  complete = false;
+  #complete = false;
 
   /** `now` counts milliseconds and never goes back. */
   constructor(now: () => number) {
     this.#now = now;
+  }
+
+  get complete(): boolean {
+    return this.#complete;
+  }
+
+  /** From here on, everything that the store has is here, or as much as is kept. */
+  markComplete(): void {
+    this.#complete = true;
+    this.#summary = undefined;
   }
 
   get size(): number {
@@ -78,13 +88,14 @@ export class RolloutIndex {
 
   summary(): DashboardSummary {
     const at = this.#now();
-    if (this.#summary === undefined || at - this.#summary.at >= freshMs)
+    if (this.#summary === undefined || !this.complete || at - this.#summary.at >= freshMs)
       this.#summary = { at, value: summarise([...this.#rows.values()].map(({ brief }) => brief)) };
     return { ...this.#summary.value, indexed: this.size, complete: this.complete };
   }
 
   #find({ offset: _offset, limit: _limit, ...query }: BriefQuery): Answer {
-    const key = JSON.stringify(query);
+    // While it is being filled, each reading has more.
+    const key = JSON.stringify([query, this.complete || this.size]);
     const at = this.#now();
     this.#answers = this.#answers.filter((one) => at - one.at < freshMs);
     const known = this.#answers.find((one) => one.key === key);
