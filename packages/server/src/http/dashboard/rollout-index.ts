@@ -10,19 +10,22 @@ type Row = IndexedRollout & { readonly order: number };
 /** A window is answered from the same list as the one before, so that scrolling sees no line twice. */
 interface Answer {
   readonly key: string;
-  readonly at: number;
+  /** When it is made again. */
+  readonly until: number;
   readonly rows: readonly Row[];
   readonly meanReward: number | null;
 }
 
 const freshMs = 1000;
+/** What is expensive is made less often, so that a list costs at most a fiftieth of a core however large it is. */
+const restPerWork = 50;
 const mostAnswers = 8;
 
 export class RolloutIndex {
   readonly #now: () => number;
   readonly #rows = new Map<string, Row>();
   #answers: Answer[] = [];
-  #summary: { readonly at: number; readonly value: Omit<DashboardSummary, 'indexed' | 'complete'> } | undefined;
+  #summary: { readonly until: number; readonly value: Omit<DashboardSummary, 'indexed' | 'complete'> } | undefined;
   #newest = 0;
   #oldest = 0;
   #complete = false;
@@ -88,20 +91,28 @@ export class RolloutIndex {
 
   summary(): DashboardSummary {
     const at = this.#now();
-    if (this.#summary === undefined || !this.complete || at - this.#summary.at >= freshMs)
-      this.#summary = { at, value: summarise([...this.#rows.values()].map(({ brief }) => brief)) };
+    if (this.#summary === undefined || !this.complete || at >= this.#summary.until) {
+      const value = summarise([...this.#rows.values()].map(({ brief }) => brief));
+      this.#summary = { until: this.#restUntil(at), value };
+    }
     return { ...this.#summary.value, indexed: this.size, complete: this.complete };
+  }
+
+  #restUntil(startedAt: number): number {
+    const now = this.#now();
+    return now + Math.max(freshMs, restPerWork * (now - startedAt));
   }
 
   #find({ offset: _offset, limit: _limit, ...query }: BriefQuery): Answer {
     // While it is being filled, each reading has more.
     const key = JSON.stringify([query, this.complete || this.size]);
     const at = this.#now();
-    this.#answers = this.#answers.filter((one) => at - one.at < freshMs);
+    this.#answers = this.#answers.filter((one) => at < one.until);
     const known = this.#answers.find((one) => one.key === key);
     if (known !== undefined) return known;
     const rows = [...this.#rows.values()].filter(toFilter(query)).sort(toComparison(query.sort, query.order));
-    const answer = { key, at, rows, meanReward: meanOf(rows.flatMap(({ brief }) => brief.reward ?? [])) };
+    const meanReward = meanOf(rows.flatMap(({ brief }) => brief.reward ?? []));
+    const answer = { key, until: this.#restUntil(at), rows, meanReward };
     this.#answers = [...this.#answers.slice(1 - mostAnswers), answer];
     return answer;
   }

@@ -1,11 +1,11 @@
 // The text of single tokens, for the token view. The server needs no tokenizer for anything else, so the files of the model are read when
 // the first token view is opened.
 
-import { messageOf, type TokenPieces, type Trajectory } from '@millrace/protocol';
+import { messageOf, type TokenPieces } from '@millrace/protocol';
 import { openTokenizer, type Tokenizer } from '../../trajectory/tokenizer/tokenizer.ts';
 
 export interface PieceReader {
-  read(trajectory: Trajectory): Promise<TokenPieces>;
+  read(trajectory: { readonly segments: readonly { readonly tokenIds: Int32Array }[] }): Promise<TokenPieces>;
 }
 
 /** `source` is the folder of the model; an address has no files to read. */
