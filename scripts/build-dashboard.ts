@@ -19,7 +19,7 @@ export async function buildDashboard(folder?: string): Promise<void> {
   await cp(dist, folder, { recursive: true, filter: (path) => !path.endsWith(stampName) });
 }
 
-/** Into a folder of its own first: a build that fails leaves the one before, and two at once do not mix. */
+/** Into another folder first: a build that fails leaves the one before, and two at once do not mix. */
 async function bundle(dist: string, stamp: string): Promise<void> {
   const { build } = await import('vite'); // it takes longer to load than a build that is not needed
   const scratch = `${dist}.${process.pid}`;
@@ -27,7 +27,7 @@ async function bundle(dist: string, stamp: string): Promise<void> {
     await build({
       root: dashboard,
       configFile: false,
-      logLevel: 'warn',
+      logLevel: 'error',
       define: { 'process.env.NODE_ENV': '"production"' },
       build: {
         outDir: scratch,

@@ -14,7 +14,7 @@ export async function openBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: program, args: ['--no-sandbox', '--font-render-hinting=none'] });
 }
 
-export interface Visit extends AsyncDisposable {
+export interface PageVisit extends AsyncDisposable {
   readonly page: Page;
   /** Shows a page of the dashboard: the part of the address after `#/`. */
   go(address: string): Promise<void>;
@@ -30,7 +30,7 @@ export interface VisitOptions {
   readonly expected?: RegExp;
 }
 
-export async function visit(browser: Browser, options: VisitOptions): Promise<Visit> {
+export async function visit(browser: Browser, options: VisitOptions): Promise<PageVisit> {
   const { url, key = adminKey, theme = 'light', width = 1440, height = 900, expected } = options;
   const context = await browser.newContext({ colorScheme: theme, viewport: { width, height } });
   const page = await context.newPage();

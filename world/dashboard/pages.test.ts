@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { after, before, describe, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { openBrowser, skipBrowser, visit } from './browser.ts';
-import { fillScene, hostile, hostileText, long, openScene, readKey, runAll, type Scene } from './scene.ts';
+import { type DashboardScene, fillScene, hostile, hostileText, long, openScene, readKey, runAll } from './scene.ts';
 
 const pages = [
   ['now', '.u-wrap'],
@@ -26,7 +26,7 @@ const pages = [
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 describe('the dashboard', { skip: skipBrowser, timeout: 600_000 }, () => {
-  let scene: Scene;
+  let scene: DashboardScene;
   let browser: Browser;
   before(async () => {
     scene = await openScene();

@@ -8,13 +8,13 @@ import { type FakeBackend, openFakeBackend, type Policy, qwen3Folder, renderCall
 export const adminKey = 'dashboard-admin-key';
 export const readKey = 'dashboard-read-key';
 
-export interface Scene extends AsyncDisposable {
+export interface DashboardScene extends AsyncDisposable {
   readonly service: TestService;
   readonly client: Client;
   readonly backend: FakeBackend;
 }
 
-export async function openScene({ latencyMs = 5 } = {}): Promise<Scene> {
+export async function openScene({ latencyMs = 5 } = {}): Promise<DashboardScene> {
   await using stack = new AsyncDisposableStack();
   const backend = stack.use(await openFakeBackend({ policy, latencyMs, cacheTokens: 400_000, model: 'Qwen3-8B' }));
   const service = stack.use(
@@ -32,7 +32,7 @@ export async function openScene({ latencyMs = 5 } = {}): Promise<Scene> {
 }
 
 /** Runs everything to its end. */
-export async function fillScene({ client }: Scene, { versions = 6, groups = 4 } = {}): Promise<void> {
+export async function fillScene({ client }: DashboardScene, { versions = 6, groups = 4 } = {}): Promise<void> {
   for (let version = 1; version <= versions; version++) {
     await runAll(client, [
       ...Array.from({ length: groups }, (_, group) => makeSiblings(`sum-${version}-${group}`, makeSum(version * 10 + group), 4)).flat(),

@@ -20,6 +20,7 @@ export { openRootlessPostgres, type RootlessPostgres, type RootlessPostgresOptio
 export { type SlurmConfig, type SlurmRole, slurmRoles } from './cluster/slurm-config.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
+export { viewFile } from './http/dashboard/view-file.ts';
 export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backends/backend.ts';
 export { openBackend } from './inference/backends/open-backend.ts';
 export { openVllmBackend } from './inference/backends/vllm.ts';

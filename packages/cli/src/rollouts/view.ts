@@ -1,7 +1,7 @@
 // `millrace view`: the dashboard's pages on a file of results, without a service.
 
 import { messageOf } from '@millrace/protocol';
-import { openFileViewer } from '@millrace/server';
+import { viewFile } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 
 export const viewCommand: Command = {
@@ -38,7 +38,7 @@ async function open(file: string, args: Arguments) {
   if (!Number.isInteger(port) || port < 0 || port > 65_535)
     throw new UsageError(`--port is ${args.text('port')}, not a number from 0 to 65535`);
   try {
-    return await openFileViewer({ file, port, tokenizer: args.text('tokenizer') });
+    return await viewFile({ file, port, tokenizer: args.text('tokenizer') });
   } catch (error) {
     throw new UsageError(`${file} cannot be shown: ${messageOf(error)}`);
   }

@@ -6,7 +6,7 @@ import { type Address, parseAddress } from '../logic/address.ts';
 import type { LiveFeed, LiveState } from './live.ts';
 import { isAborted, request } from './request.ts';
 
-export interface Reply<T> {
+export interface ApiReply<T> {
   readonly data?: T;
   readonly error?: Error;
   readonly isLoading: boolean;
@@ -14,7 +14,7 @@ export interface Reply<T> {
 }
 
 /** Reads `path`, again when it or `revision` changes; keeps the reply before until the next one is there. Undefined reads nothing. */
-export function useReply<T>(path: string | undefined, revision: unknown = 0): Reply<T> {
+export function useReply<T>(path: string | undefined, revision: unknown = 0): ApiReply<T> {
   const [state, setState] = useState<{ path?: string; data?: T; error?: Error }>({});
   const [round, setRound] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: revision and round only say that it is time to read again
@@ -42,7 +42,7 @@ export function useReply<T>(path: string | undefined, revision: unknown = 0): Re
 const fillingMs = 500;
 
 /** Read again when rollouts changed, and while the server is still reading them. */
-export function useSummary(everyMs: number): Reply<DashboardSummary> {
+export function useSummary(everyMs: number): ApiReply<DashboardSummary> {
   const revision = useSlowRevision(everyMs);
   const reply = useReply<DashboardSummary>('/dashboard/api/summary', revision);
   useRepeat(reply.data?.complete === false, reply.reload);

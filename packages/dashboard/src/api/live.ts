@@ -6,7 +6,7 @@ import { openEventLines } from '../logic/event-lines.ts';
 import { authorization } from './key.ts';
 import { request, toRequestError } from './request.ts';
 
-export interface Sample {
+export interface RateSample {
   /** Seconds since 1970. */
   readonly at: number;
   readonly tokensPerS: number;
@@ -17,7 +17,7 @@ export interface Sample {
 export interface LiveState {
   readonly link: 'connecting' | 'live' | 'lost';
   readonly status?: ServiceStatus;
-  readonly samples: readonly Sample[];
+  readonly samples: readonly RateSample[];
   /** Newest first. */
   readonly events: readonly Event[];
   /** Grows with every event about a rollout: lists read again. */

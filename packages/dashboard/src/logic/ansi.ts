@@ -18,7 +18,7 @@ export interface AnsiText {
 const mostSpans = 4000;
 const escapeMark = '\u001b';
 
-interface Style {
+interface AnsiStyle {
   fg: string;
   bg: string;
   readonly on: Set<string>;
@@ -27,7 +27,7 @@ interface Style {
 export function parseAnsi(source: string): AnsiText {
   const text = overwrite(source);
   const spans: AnsiSpan[] = [];
-  const style: Style = { fg: '', bg: '', on: new Set() };
+  const style: AnsiStyle = { fg: '', bg: '', on: new Set() };
   let plain = '';
   let at = 0;
   const flush = () => {
@@ -112,7 +112,7 @@ const resets: Readonly<Record<number, readonly string[]>> = {
   29: ['strike'],
 };
 
-function apply(style: Style, parameters: string): void {
+function apply(style: AnsiStyle, parameters: string): void {
   const codes = parameters.split(/[;:]/).map((part) => (part === '' ? 0 : Number(part)));
   for (let index = 0; index < codes.length; index++) {
     const code = codes[index] ?? 0;
@@ -131,18 +131,18 @@ function apply(style: Style, parameters: string): void {
   }
 }
 
-function clear(style: Style): void {
+function clear(style: AnsiStyle): void {
   style.fg = '';
   style.bg = '';
   style.on.clear();
 }
 
-function setColour(style: Style, isForeground: boolean, colour: number): void {
+function setColour(style: AnsiStyle, isForeground: boolean, colour: number): void {
   if (isForeground) style.fg = `fg-${colour}`;
   else style.bg = `bg-${colour}`;
 }
 
-function render({ fg, bg, on }: Style): string {
+function render({ fg, bg, on }: AnsiStyle): string {
   return [fg, bg, ...on].filter((name) => name !== '').join(' ');
 }
 

@@ -3,7 +3,7 @@
 import type { Event, ServiceStatus } from '@millrace/protocol';
 import { useMemo } from 'react';
 import { useLive, useNow, useSurroundings } from '../api/hooks.ts';
-import type { Sample } from '../api/live.ts';
+import type { RateSample } from '../api/live.ts';
 import { request } from '../api/request.ts';
 import { toAddress } from '../logic/address.ts';
 import { formatAge, formatBytes, formatCount, formatMs, formatNumber } from '../logic/format.ts';
@@ -159,9 +159,9 @@ function PolicyPanel({ status: { policy, batches } }: { readonly status: Service
   );
 }
 
-function Rates({ samples }: { readonly samples: readonly Sample[] }) {
+function Rates({ samples }: { readonly samples: readonly RateSample[] }) {
   const x = useMemo(() => samples.map(({ at }) => at), [samples]);
-  const pick = (read: (sample: Sample) => number | null) => samples.map(read);
+  const pick = (read: (sample: RateSample) => number | null) => samples.map(read);
   return (
     <div className="grid grid-three">
       <Panel title="Rollouts per second" aside={<span className="faint">last minute, sliding</span>}>

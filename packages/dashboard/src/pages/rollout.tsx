@@ -27,8 +27,8 @@ export function RolloutPage({ id, tab: given }: { readonly id: string; readonly 
   const newest = events.find(({ rollout_id }) => rollout_id === id)?.id;
   const { data: rollout, error } = useReply<RolloutView>(path, newest);
   // One that never ran has no tokens.
-  const hasEnded = rollout?.result != null && rollout.ended_at !== null;
-  const { data: trajectory, error: lost } = useReply<TrajectoryView>(hasEnded ? `${path}/trajectory` : undefined);
+  const hasTokens = rollout !== undefined && rollout.ended_at !== null && (rollout.result?.tokens.prompt ?? 0) > 0;
+  const { data: trajectory, error: lost } = useReply<TrajectoryView>(hasTokens ? `${path}/trajectory` : undefined);
   const siblings = useSiblings(rollout);
   usePageKeys((key) => {
     const chosen = tabs[Number(key) - 1];
@@ -86,7 +86,7 @@ function Content({ tab, rollout, trajectory, error }: ContentProps) {
   }, [trajectory]);
   if (rollout.ended_at === null)
     return <Empty>It has not ended: its conversation can be read when it has. The time line shows its turns.</Empty>;
-  if (rollout.result === null) return <Empty>It ended before the agent said anything.</Empty>;
+  if ((rollout.result?.tokens.prompt ?? 0) === 0) return <Empty>It ended before the agent said anything.</Empty>;
   if (error !== undefined) return <Empty>{toHarmless(error.message)}</Empty>;
   if (trajectory === undefined) return <Empty>Reading its tokens …</Empty>;
   if (tab === 'tokens') return <TokenView trajectory={trajectory} />;

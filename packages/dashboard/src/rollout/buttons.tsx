@@ -38,7 +38,8 @@ function CopyTask({ id }: { readonly id: string }) {
 
 async function save(rollout: RolloutView): Promise<void> {
   const path = `/v1/rollouts/${encodeURIComponent(rollout.id)}/trajectory`;
-  const trajectory = rollout.ended_at === null || rollout.result === null ? null : await request<unknown>(path).catch(() => null); // a rollout may have none
+  const trajectory =
+    rollout.ended_at === null || (rollout.result?.tokens.prompt ?? 0) === 0 ? null : await request<unknown>(path).catch(() => null); // a rollout may have none
   const url = URL.createObjectURL(new Blob([JSON.stringify({ ...rollout, trajectory })], { type: 'application/json' }));
   const link = document.createElement('a');
   link.href = url;

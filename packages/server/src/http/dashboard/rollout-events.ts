@@ -5,7 +5,7 @@ import type { Event } from '@millrace/protocol';
 import type { RolloutRecord } from '../../store/rollout-record.ts';
 import type { Store } from '../../store/store.ts';
 
-type Log = Pick<Store, 'events' | 'oldestEventId' | 'lastEventId'>;
+type EventLog = Pick<Store, 'events' | 'oldestEventId' | 'lastEventId'>;
 
 const kinds = ['rollout-queue', 'rollout-move', 'rollout-place', 'rollout-cancel', 'rollout-end', 'turn-end'] as const;
 const pageSize = 1000;
@@ -14,7 +14,10 @@ const mostPages = 40;
 /** Servers and workers may differ by this much in their clocks. */
 const slackMs = 2000;
 
-export async function readRolloutEvents(store: Log, record: Pick<RolloutRecord, 'id' | 'createdAtMs' | 'endedAtMs'>): Promise<Event[]> {
+export async function readRolloutEvents(
+  store: EventLog,
+  record: Pick<RolloutRecord, 'id' | 'createdAtMs' | 'endedAtMs'>,
+): Promise<Event[]> {
   const found: Event[] = [];
   let after = await findBefore(store, record.createdAtMs - slackMs);
   for (let page = 0; page < mostPages; page++) {
@@ -29,7 +32,7 @@ export async function readRolloutEvents(store: Log, record: Pick<RolloutRecord, 
 }
 
 /** The id of an event before which nothing is as new as `atMs`. */
-async function findBefore(store: Log, atMs: number): Promise<number> {
+async function findBefore(store: EventLog, atMs: number): Promise<number> {
   let low = (await store.oldestEventId()) - 1;
   let high = await store.lastEventId();
   while (high - low > pageSize / 2) {

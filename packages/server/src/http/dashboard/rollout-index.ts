@@ -5,14 +5,14 @@ import type { BriefPage, BriefQuery, BriefRollout, BriefSort, DashboardSummary }
 import { type BriefSource, type IndexedRollout, toIndexed } from './brief.ts';
 import { summarise } from './summary.ts';
 
-type Row = IndexedRollout & { readonly order: number };
+type IndexRow = IndexedRollout & { readonly order: number };
 
 /** A window is answered from the same list as the one before, so that scrolling sees no line twice. */
-interface Answer {
+interface IndexAnswer {
   readonly key: string;
   /** When it is made again. */
   readonly until: number;
-  readonly rows: readonly Row[];
+  readonly rows: readonly IndexRow[];
   readonly meanReward: number | null;
 }
 
@@ -23,8 +23,8 @@ const mostAnswers = 8;
 
 export class RolloutIndex {
   readonly #now: () => number;
-  readonly #rows = new Map<string, Row>();
-  #answers: Answer[] = [];
+  readonly #rows = new Map<string, IndexRow>();
+  #answers: IndexAnswer[] = [];
   #summary: { readonly until: number; readonly value: Omit<DashboardSummary, 'indexed' | 'complete'> } | undefined;
   #newest = 0;
   #oldest = 0;
@@ -103,7 +103,7 @@ export class RolloutIndex {
     return now + Math.max(freshMs, restPerWork * (now - startedAt));
   }
 
-  #find({ offset: _offset, limit: _limit, ...query }: BriefQuery): Answer {
+  #find({ offset: _offset, limit: _limit, ...query }: BriefQuery): IndexAnswer {
     // While it is being filled, each reading has more.
     const key = JSON.stringify([query, this.complete || this.size]);
     const at = this.#now();
@@ -118,7 +118,7 @@ export class RolloutIndex {
   }
 }
 
-function toFilter(query: Omit<BriefQuery, 'offset' | 'limit'>): (row: Row) => boolean {
+function toFilter(query: Omit<BriefQuery, 'offset' | 'limit'>): (row: IndexRow) => boolean {
   const { state, scenario, group, batch, blame, code, reward_min: min, reward_max: max, rewarded, version } = query;
   const words = query.text?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
   return ({ brief, text }) =>
@@ -141,7 +141,7 @@ function isIn({ state, ended_at }: BriefRollout, wanted: NonNullable<BriefQuery[
   return state === wanted;
 }
 
-const values: Readonly<Record<Exclude<BriefSort, 'id'>, (row: Row) => number | null>> = {
+const values: Readonly<Record<Exclude<BriefSort, 'id'>, (row: IndexRow) => number | null>> = {
   created: ({ order }) => order,
   ended: ({ brief }) => brief.ended_at,
   reward: ({ brief }) => brief.reward,
@@ -152,7 +152,7 @@ const values: Readonly<Record<Exclude<BriefSort, 'id'>, (row: Row) => number | n
 };
 
 /** Lines without a value come last in both orders; equal ones are newest first. */
-function toComparison(sort: BriefSort, order: 'desc' | 'asc'): (left: Row, right: Row) => number {
+function toComparison(sort: BriefSort, order: 'desc' | 'asc'): (left: IndexRow, right: IndexRow) => number {
   const sign = order === 'desc' ? -1 : 1;
   if (sort === 'id') return (left, right) => sign * (left.brief.id < right.brief.id ? -1 : 1);
   const read = values[sort];
