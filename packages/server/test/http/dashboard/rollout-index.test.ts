@@ -95,6 +95,7 @@ test('windows of one moment come from one list, and show the current state of ea
   let now = 0;
   const index = new RolloutIndex(() => now);
   for (let number = 1; number <= 4; number++) index.set(makeSource(number));
+  index.markComplete();
   assert.deepEqual(idsOf(ask(index, { limit: 2 }).rows), ['r-4', 'r-3']);
   index.set(makeSource(5));
   index.move('r-2', 'run', 2);
