@@ -7,6 +7,7 @@ import { copyFile, cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { build, type Metafile } from 'esbuild';
+import { buildDashboard } from './build-dashboard.ts';
 import { buildExecutor, everyTarget } from './build-executor.ts';
 import { buildTypes } from './build-types.ts';
 import { type Manifest, pickVersions, readManifest, toPublished } from './manifest.ts';
@@ -67,6 +68,7 @@ export const plans: readonly PackagePlan[] = [
 export async function buildPackages(out = join(root, 'dist')): Promise<string[]> {
   await rm(out, { recursive: true, force: true });
   await buildExecutor(join(out, 'millrace/dist/executor'), everyTarget);
+  await buildDashboard(join(out, 'millrace/dist/dashboard'));
   const bundles = await Promise.all(plans.map((plan) => bundle(plan, out)));
   await buildTypes(root, out);
   await Promise.all(plans.map((plan, index) => complete(plan, out, bundles[index] as Metafile)));

@@ -52,6 +52,9 @@ missing_system_packages() {
     command -v slurmctld >/dev/null || printf '%s\n' slurm-wlm slurm-client munge # a cluster of several slurmd on this machine
     command -v docker-registry >/dev/null || echo docker-registry # images are pulled from it
   fi
+  if is_for test:world screenshots; then # the dashboard in a real browser
+    command -v chromium >/dev/null || printf '%s\n' chromium fonts-dejavu-core
+  fi
   if is_for bench; then
     command -v tmux >/dev/null || echo tmux
     has_python_module ipykernel || echo python3-ipykernel
@@ -103,4 +106,5 @@ install_system_packages
 install_apptainer
 install_llama_server
 npm run --silent build:executor
+npm run --silent build:dashboard || say 'the dashboard could not be built; the service works without it'
 [[ -x node_modules/.bin/node ]] || say "npm has no pinned Node.js for $(uname -sm); using $(command -v node || echo none)"

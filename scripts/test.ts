@@ -22,7 +22,14 @@ const { values, positionals: given } = parseArgs({
 });
 // Hundreds of processes load the same modules: compiling each once saves a third of the time.
 process.env.NODE_COMPILE_CACHE ??= resolve('node_modules/.cache/compile');
-const checks = given.length > 0 ? [] : [...runTool('format and lint', ['biome', 'check', '.']), ...runTool('types', ['tsc', '--noEmit'])];
+const checks =
+  given.length > 0
+    ? []
+    : [
+        ...runTool('format and lint', ['biome', 'check', '.']),
+        ...runTool('types', ['tsc', '--noEmit']),
+        ...runTool('types of the dashboard', ['tsc', '--noEmit', '-p', 'packages/dashboard']),
+      ];
 const files = given.length > 0 ? given : allTests;
 const options = {
   // Even on two cores, because many files wait. The share of idle time, printed at the end, says whether it is the right number.

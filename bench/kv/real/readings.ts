@@ -67,7 +67,7 @@ interface TurnLine {
 }
 
 /** Of turns after the first of a session. */
-export interface TurnsSeen {
+interface TurnsSeen {
   readonly turns: number;
   /** Waiting for room, in the queue of the engine, and sampling. */
   readonly turnS: Spread;
@@ -117,7 +117,7 @@ export async function readSessions(
 }
 
 /** In seconds. */
-export interface Spread {
+interface Spread {
   readonly p50: number;
   readonly p90: number;
   readonly p99: number;

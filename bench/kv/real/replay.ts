@@ -5,7 +5,7 @@ import { makeRandom } from '../../../packages/testkit/src/models/random.ts';
 import { SimEngine } from '../engine.ts';
 
 /** Agents with growing contexts; a session that ends is followed by another one. */
-export interface ReplayScene {
+interface ReplayScene {
   readonly agents: number;
   /** How many take a turn at the same time. */
   readonly together: number;
@@ -17,7 +17,7 @@ export interface ReplayScene {
 }
 
 /** The shape of both engines. One block of vLLM's is never used for a context. */
-export interface ReplayShape {
+interface ReplayShape {
   readonly blockTokens: number;
   readonly blocks: number;
   readonly stepTokens: number;
@@ -36,7 +36,7 @@ export function sceneAt(pressure: number, { together = 4, rounds = agentsAlike.r
   return { ...agentsAlike, rounds, agents, together: Math.min(together, agents) };
 }
 
-export interface ReplayTurn {
+interface ReplayTurn {
   readonly session: number;
   /** The first turn of a session has its opening, later ones what a tool returned. */
   readonly newTokens: number;
@@ -68,7 +68,7 @@ export function makeRounds(scene: ReplayScene, seed: number): readonly (readonly
   });
 }
 
-export interface ReplayResult {
+interface ReplayResult {
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly preemptions: number;

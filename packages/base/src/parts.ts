@@ -22,6 +22,8 @@ interface Parts {
   readonly pythonScenario: URL;
   /** The program that runs a Python environment in a sandbox. */
   readonly gymHost: URL;
+  /** The folder of the dashboard's files. */
+  readonly dashboard: URL;
 }
 
 export function findParts(): Parts {
@@ -36,6 +38,7 @@ export function findParts(): Parts {
       pythonHost: new URL('./executor/ipython_host.py', import.meta.url),
       pythonScenario: new URL('./python/millrace/scenario/__main__.py', import.meta.url),
       gymHost: new URL('./gym_host.py', import.meta.url),
+      dashboard: new URL('./dashboard/', import.meta.url),
     };
   }
   return {
@@ -48,6 +51,7 @@ export function findParts(): Parts {
     pythonHost: new URL('../../sandbox/dist/ipython_host.py', import.meta.url),
     pythonScenario: new URL('../../client-python/src/millrace/scenario/__main__.py', import.meta.url),
     gymHost: new URL('../../scenarios/python/gym_host.py', import.meta.url),
+    dashboard: new URL('../../dashboard/dist/', import.meta.url),
   };
 }
 

@@ -50,6 +50,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Measures the policy on a fixed set of tasks: mean reward, pass@k, and what failed.',
     load: async () => (await import('./evaluate/eval.ts')).evalCommands,
   },
+  view: {
+    summary: 'Shows the results in a file in the browser, without a service.',
+    load: async () => (await import('./rollouts/view.ts')).viewCommand,
+  },
   watch: {
     summary: 'Shows stages, throughput, rewards, batches, backends and workers, live.',
     load: async () => (await import('./watch/watch.ts')).watchCommand,

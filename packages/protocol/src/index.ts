@@ -207,6 +207,20 @@ export {
   tokenCounts,
 } from './rollout.ts';
 export {
+  type BriefPage,
+  type BriefQuery,
+  type BriefRollout,
+  type BriefSort,
+  type DashboardSession,
+  type DashboardSummary,
+  type DashboardTask,
+  dashboardPaths,
+  dashboardRoutes,
+  type FailureGroup,
+  type TokenPieces,
+  type VersionPoint,
+} from './routes/dashboard-routes.ts';
+export {
   type CriticalError,
   criticalErrors,
   llmServerRequest,

@@ -8,6 +8,7 @@ export { openRootlessPostgres, type RootlessPostgres } from './cluster/rootless-
 export { type SlurmConfig, type SlurmRole, slurmRoles } from './cluster/slurm-config.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
+export { viewFile } from './http/dashboard/view-file.ts';
 export { PolicyGate } from './inference/policy-gate.ts';
 export { BackendPool } from './inference/pool/pool.ts';
 export type { TokenizerSample } from './inference/pool/tokenizer-check.ts';

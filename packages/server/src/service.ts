@@ -95,6 +95,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     clock: systemClock,
     sandboxes: { means: toSandboxMeans(config.sandbox), findMissingImage: openImageCheck(config) },
     workerSettings: () => toWorkerSettings(config),
+    tokenizer: config.model.tokenizer,
   });
   stack.defer(() => app.close());
   const keeper = stack.use(new BatchKeeper({ store, scenarios, files: taskFiles, clock: systemClock, log }));

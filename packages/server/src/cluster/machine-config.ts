@@ -15,4 +15,3 @@ export const machineConfig = z.strictObject({
       'What is special about this machine, such as `{"gpu": "h100"}`: what `requires` of a submission, batch or evaluation is compared with.',
     ),
 });
-

@@ -16,6 +16,7 @@ import { EndWaiters } from './context/end-waiters.ts';
 import { EventFeed } from './context/event-feed.ts';
 import { RecentEnds } from './context/recent-ends.ts';
 import { openStatus } from './context/status.ts';
+import { mountDashboard } from './dashboard/dashboard.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { mountProrl } from './prorl/prorl.ts';
 import { openGuard } from './request/auth.ts';
@@ -41,6 +42,7 @@ export interface AppOptions {
   readonly probe: AppContext['probe'];
   readonly sandboxes: AppContext['sandboxes'];
   readonly workerSettings: AppContext['workerSettings'];
+  readonly tokenizer?: AppContext['tokenizer'];
   readonly loopLag: Pick<LoopLag, 'read'>;
   readonly server: AppContext['server'];
   readonly leadership: AppContext['leadership'];
@@ -66,9 +68,10 @@ export async function openApp(options: AppOptions): Promise<App> {
   mountPolicy(app, context);
   mountService(app, context);
   mountProrl(app, context);
+  const dashboard = await mountDashboard(app, context);
 
   const unsubscribe = options.tail.subscribe((events) => {
-    for (const reader of [context.waiters, context.feed, context.recentEnds, context.metrics]) reader.push(events);
+    for (const reader of [context.waiters, context.feed, context.recentEnds, context.metrics, dashboard]) reader.push(events);
   });
   const drain = () => {
     draining.abort();

@@ -31,6 +31,8 @@ export interface AppContext {
     /** Says so if this machine, which runs all workers, does not have the image. */
     findMissingImage(name: string | undefined): Promise<string | undefined>;
   };
+  /** The folder or the address of the model's tokenizer. */
+  readonly tokenizer?: string | undefined;
   /** What a worker on another machine needs. */
   readonly workerSettings: () => WorkerSettings;
   /** The id of this server among those that share its store. */

@@ -3,7 +3,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import { RolloutError, routes } from '@millrace/protocol';
+import { dashboardPaths, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyRequest } from 'fastify';
 import type { HttpConfig } from './http-config.ts';
 
@@ -26,8 +26,8 @@ export function hasKeys({ keys, submitKeys, readKeys }: KeyConfig): boolean {
   return [keys, submitKeys, readKeys].some((list) => list.length > 0);
 }
 
-/** For supervisors and load balancers, which send no key. */
-const openPaths: ReadonlySet<string | undefined> = new Set([routes.getHealth.path, routes.getReadiness.path]);
+/** For supervisors and load balancers, which send no key; and the dashboard's files, which ask for it. */
+const openPaths: ReadonlySet<string | undefined> = new Set([routes.getHealth.path, routes.getReadiness.path, ...dashboardPaths]);
 
 /** The returned function throws if a request is not allowed. */
 export function openGuard(keys: KeyConfig): (request: FastifyRequest) => void {
@@ -47,6 +47,13 @@ export function openGuard(keys: KeyConfig): (request: FastifyRequest) => void {
     if (matches.some(({ right }) => rights.indexOf(right) >= rights.indexOf(needed))) return;
     throw new RolloutError('forbidden', `${request.method} ${request.routeOptions.url} needs a key with the right to ${needed}`);
   };
+}
+
+/** What the caller of an allowed request may do; everything on a service without keys. */
+export function findRight({ headers }: FastifyRequest, keys: KeyConfig): Right {
+  const digest = toDigest(readKey(headers.authorization) ?? '');
+  const found = toKnownKeys(keys).filter((one) => timingSafeEqual(one.digest, digest));
+  return hasKeys(keys) ? (rights.findLast((right) => found.some((one) => one.right === right)) ?? 'read') : 'admin';
 }
 
 function toKnownKeys({ keys, submitKeys, readKeys }: KeyConfig): { readonly digest: Buffer; readonly right: Right }[] {

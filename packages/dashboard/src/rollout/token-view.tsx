@@ -1,0 +1,161 @@
+// Every token of a trajectory, coloured by what the reader asks for. Blocks of tokens are drawn when they come near the screen, so that a
+// trajectory of any length opens at once.
+
+import type { TokenPieces, TrajectoryView } from '@millrace/protocol';
+import { memo, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { useReply } from '../api/hooks.ts';
+import { type Colouring, colourings, colourOf, toLegend, toPercent } from '../logic/colours.ts';
+import { formatCount, formatNumber, formatShare } from '../logic/format.ts';
+import { toHarmless, toVisibleToken } from '../logic/harmless.ts';
+import { listBranches, summariseLogprobs, type TokenBlock, type TokenColumns, toBlocks, toColumns } from '../logic/tokens.ts';
+import { Branches } from './conversation.tsx';
+
+const blockSize = 256;
+/** Until it is drawn; a token takes about this many pixels of a block's height. */
+const pixelsPerToken = 0.9;
+
+interface Drawing {
+  readonly trajectory: TrajectoryView;
+  readonly columns: TokenColumns;
+  readonly pieces: Readonly<Record<string, string>> | null;
+  readonly by: Colouring;
+}
+
+export function TokenView({ trajectory }: { readonly trajectory: TrajectoryView }) {
+  const { segments } = trajectory;
+  const [by, setBy] = useState<Colouring>('mask');
+  const [branch, setBranch] = useState(0);
+  const [hovered, setHovered] = useState<number | undefined>();
+  const { data } = useReply<TokenPieces>(`/dashboard/api/rollouts/${encodeURIComponent(trajectory.rollout_id)}/pieces`);
+  const branches = useMemo(() => listBranches(segments), [segments]);
+  const columns = useMemo(() => toColumns(segments, branches.get(branch) ?? []), [segments, branches, branch]);
+  const blocks = useMemo(() => toBlocks(columns, blockSize), [columns]);
+  const drawing = useMemo<Drawing>(() => ({ trajectory, columns, pieces: data?.pieces ?? null, by }), [trajectory, columns, data, by]);
+  const onPointer = (event: PointerEvent) => {
+    const at = event.target instanceof HTMLElement ? event.target.dataset.at : undefined;
+    setHovered(at === undefined ? undefined : Number(at));
+  };
+  return (
+    <>
+      <div className="toolbar">
+        <fieldset className="branches">
+          <legend>colour by</legend>
+          {colourings.map((name) => (
+            <button
+              key={name}
+              type="button"
+              className={`chip ${name === by ? 'chip-on' : ''}`}
+              aria-pressed={name === by}
+              onClick={() => setBy(name)}
+            >
+              {name}
+            </button>
+          ))}
+        </fieldset>
+        <Branches branches={[...branches.keys()]} branch={branch} onChange={setBranch} />
+        <Legend by={by} trajectory={trajectory} />
+      </div>
+      <Numbers columns={columns} trajectory={trajectory} />
+      {data?.pieces === null ? <p className="note">{toHarmless(data.reason ?? 'Tokens are shown by their ids.')}</p> : null}
+      <div className="tokens" onPointerOver={onPointer} data-count={columns.ids.length}>
+        {data === undefined ? null : blocks.map((block) => <Block key={block.from} block={block} drawing={drawing} />)}
+      </div>
+      <TokenFacts drawing={drawing} at={hovered} />
+    </>
+  );
+}
+
+function Legend({ by, trajectory }: { readonly by: Colouring; readonly trajectory: TrajectoryView }) {
+  return (
+    <ul className="legend" aria-label="Colours">
+      {toLegend(by, trajectory.segments).map(({ colour, label }) => (
+        <li key={label}>
+          <span className={`swatch ${colour}`} /> {label}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Numbers({ columns, trajectory }: { readonly columns: TokenColumns; readonly trajectory: TrajectoryView }) {
+  const summary = useMemo(() => summariseLogprobs(columns.logprob), [columns]);
+  const { length } = columns.ids;
+  const words = [
+    `${length.toLocaleString('en')} tokens`,
+    `${formatShare((summary?.count ?? 0) / Math.max(1, length))} trained on`,
+    summary === undefined ? '' : `mean logprob ${formatNumber(summary.mean)}`,
+    summary === undefined ? '' : `lowest ${formatNumber(summary.lowest, 2)}`,
+    summary === undefined ? '' : `${formatCount(summary.surprising)} below 1 %`,
+    `${trajectory.segments.length} segments`,
+    toHarmless(trajectory.model),
+  ];
+  return <p className="faint small">{words.filter(Boolean).join(' · ')}</p>;
+}
+
+const Block = memo(function Block({ block, drawing }: { readonly block: TokenBlock; readonly drawing: Drawing }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [isNear, setNear] = useState(false);
+  useEffect(() => {
+    const element = box.current;
+    if (element === null || isNear) return;
+    const watch = new IntersectionObserver(([entry]) => entry?.isIntersecting && setNear(true), { rootMargin: '1200px' });
+    watch.observe(element);
+    return () => watch.disconnect();
+  }, [isNear]);
+  const segment = drawing.trajectory.segments[block.segment];
+  if (segment === undefined) return null;
+  const height = isNear ? {} : { minHeight: (block.to - block.from) * pixelsPerToken };
+  return (
+    <div ref={box} style={height} className="block">
+      {block.isFirst ? (
+        <div className="segment-head">
+          <span className={`swatch tk-${segment.kind}`} /> {segment.kind} · turn {segment.turn} · {formatCount(segment.token_ids.length)}{' '}
+          tokens
+          {segment.backend === undefined ? '' : ` · ${toHarmless(segment.backend)}`}
+          {segment.policy_versions === undefined ? '' : ` · version ${segment.policy_versions.last}`}
+          {segment.finish_reason === undefined ? '' : ` · ${segment.finish_reason}`}
+        </div>
+      ) : null}
+      {isNear ? <Tokens block={block} drawing={drawing} /> : null}
+    </div>
+  );
+});
+
+function Tokens({ block, drawing: { trajectory, columns, pieces, by } }: { readonly block: TokenBlock; readonly drawing: Drawing }) {
+  const segment = trajectory.segments[block.segment];
+  if (segment === undefined) return null;
+  return Array.from({ length: block.to - block.from }, (_, offset) => {
+    const at = block.from + offset;
+    const id = columns.ids[at] ?? 0;
+    const piece = pieces?.[id];
+    return (
+      <span key={at} data-at={at} className={`tk ${colourOf(by, segment, columns.logprob[at] ?? Number.NaN)}`}>
+        {piece === undefined ? `${id} ` : toVisibleToken(piece)}
+        {piece?.includes('\n') ? <br /> : null}
+      </span>
+    );
+  });
+}
+
+function TokenFacts({ drawing: { trajectory, columns, pieces }, at }: { readonly drawing: Drawing; readonly at: number | undefined }) {
+  if (at === undefined) return <div className="token-facts faint">Point at a token for its id and logprob.</div>;
+  const id = columns.ids[at] ?? 0;
+  const logprob = columns.logprob[at] ?? Number.NaN;
+  const segment = trajectory.segments[columns.segment[at] ?? 0];
+  return (
+    <div className="token-facts">
+      <code className="token-text">{toVisibleToken(pieces?.[id] ?? '')}</code>
+      <span>
+        id <strong>{id}</strong>
+      </span>
+      <span>position {at}</span>
+      <span>{Number.isNaN(logprob) ? 'not sampled' : `logprob ${logprob.toFixed(4)} (${toPercent(logprob)})`}</span>
+      <span>mask {segment?.mask}</span>
+      <span>
+        {segment?.kind}, turn {segment?.turn}
+      </span>
+      {segment?.policy_versions === undefined ? null : <span>version {segment.policy_versions.last}</span>}
+      {segment?.backend === undefined ? null : <span>{toHarmless(segment.backend)}</span>}
+    </div>
+  );
+}

@@ -1,0 +1,170 @@
+// The dashboard in a real browser, against a live service: every page, keys, keyboard, themes, accessibility, hostile output, a restart.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { after, before, describe, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { openBrowser, skipBrowser, visit } from './browser.ts';
+import { type DashboardScene, fillScene, hostile, hostileText, long, openScene, readKey, runAll } from './scene.ts';
+
+const pages = [
+  ['now', '.u-wrap'],
+  ['rollouts', '.row .tag'],
+  ['rollout/fix-1%3A0', '.message-tool'],
+  ['rollout/fix-1%3A0?tab=tokens', '.tk'],
+  ['rollout/fix-1%3A0?tab=time', '.events li'],
+  ['rollout/fix-1%3A0?tab=verdict', '.facts'],
+  ['rollout/fix-1%3A0?tab=raw', '.output'],
+  ['group/fix-1', '.compared .message'],
+  ['failures', '.failure'],
+  ['training', '.u-wrap'],
+  ['batches', '.table tbody tr'],
+  ['batch/step-7', '.sibling'],
+] as const;
+
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+describe('the dashboard', { skip: skipBrowser, timeout: 600_000 }, () => {
+  let scene: DashboardScene;
+  let browser: Browser;
+  before(async () => {
+    scene = await openScene();
+    browser = await openBrowser();
+    await fillScene(scene, { versions: 2, groups: 2 });
+    await runAll(scene.client, [hostile, long]);
+  });
+  after(async () => {
+    await browser?.close();
+    await scene?.[Symbol.asyncDispose]();
+  });
+
+  for (const theme of ['light', 'dark'] as const)
+    test(`every page works in the ${theme} theme, and axe has no serious finding`, async () => {
+      await using visited = await visit(browser, { url: scene.service.url, theme });
+      for (const [address, ready] of pages) {
+        await visited.go(address);
+        await visited.page.waitForSelector(ready);
+        assert.equal(await visited.page.evaluate('document.documentElement.dataset.theme'), theme);
+        assert.deepEqual(await findBarriers(visited.page), [], address);
+      }
+    });
+
+  test('without a key the page asks for one; a wrong one is refused, and none is in the address or outlives the tab', async () => {
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.goto(`${scene.service.url}/#/rollouts`);
+    await page.getByLabel('Key').fill('wrong-key-of-16-characters');
+    await page.getByRole('button', { name: 'Open' }).click();
+    await page.getByRole('alert').waitFor();
+    await page.getByLabel('Key').fill(readKey);
+    await page.keyboard.press('Enter');
+    await page.waitForSelector('.row .tag');
+    assert.doesNotMatch(page.url(), new RegExp(readKey));
+    const kept = await page.evaluate<string>('JSON.stringify({ ...localStorage }) + document.cookie');
+    assert.equal(kept.includes(readKey), false);
+    await context.close();
+  });
+
+  test('a key that may only read sees no buttons that change something', async () => {
+    await using visited = await visit(browser, { url: scene.service.url, key: readKey });
+    await visited.go('now');
+    await visited.page.waitForSelector('.table tbody tr');
+    assert.equal(await visited.page.getByRole('button', { name: /Pause|Drain|Cancel/ }).count(), 0);
+    await visited.go('rollout/broken-setup-a');
+    await visited.page.waitForSelector('.note-bad');
+    assert.equal(await visited.page.getByRole('button', { name: /Try again/ }).count(), 0);
+  });
+
+  test('an admin pauses and resumes after a confirmation, and not without', async () => {
+    await using visited = await visit(browser, { url: scene.service.url });
+    const { page } = visited;
+    await visited.go('now');
+    await page.getByRole('button', { name: 'Pause …' }).click();
+    await page.getByRole('button', { name: 'Leave it' }).click();
+    assert.equal((await scene.client.policy.get()).state, 'running');
+    await page.getByRole('button', { name: 'Pause …' }).click();
+    await page.getByRole('button', { name: 'Pause', exact: true }).click();
+    await page.getByText('Sampling pauses.').waitFor();
+    await page.getByRole('button', { name: 'Close' }).click();
+    await page.getByRole('button', { name: 'Resume …' }).click();
+    await page.getByRole('button', { name: 'Resume', exact: true }).click();
+    await page.getByText('Sampling goes on.').waitFor();
+    assert.equal((await scene.client.policy.get()).state, 'running');
+  });
+
+  test('hostile output is text: nothing runs, nothing turns around', async () => {
+    await using visited = await visit(browser, { url: scene.service.url });
+    const { page } = visited;
+    for (const tab of ['conversation', 'tokens', 'verdict', 'raw', 'time']) {
+      await visited.go(`rollout/hostile?tab=${tab}`);
+      await page.waitForSelector('[role=tabpanel] > *');
+      if (tab === 'conversation') await page.getByText('⟨U+202E⟩gnp.exe').first().waitFor();
+      assert.equal(await page.evaluate('window.hacked'), undefined);
+      assert.equal(await page.locator('main script, main img, main iframe, main b').count(), 0);
+      assert.doesNotMatch(await page.locator('main').innerText(), /[\u202a-\u202e\u2066-\u2069]/);
+    }
+    assert.ok(hostileText.includes('\u202e'), 'the text had an override');
+  });
+
+  test('a trajectory of more than 64,000 tokens opens, with only the near blocks drawn, and can be scrolled to its end', async () => {
+    await using visited = await visit(browser, { url: scene.service.url });
+    const { page } = visited;
+    await visited.go('rollout/long?tab=tokens');
+    await page.waitForSelector('.tk');
+    const count = Number(await page.locator('.tokens').getAttribute('data-count'));
+    assert.ok(count > 64_000, `${count} tokens`);
+    assert.ok((await page.locator('.tk').count()) < 20_000, 'far blocks are not drawn');
+    await page.locator('main').evaluate((main) => main.scrollTo(0, main.scrollHeight));
+    await page.waitForSelector(`[data-at="${count - 1}"]`);
+    await page.locator(`[data-at="${count - 1}"]`).hover();
+    await page.getByText(`position ${count - 1}`).waitFor();
+  });
+
+  test('rollouts are filtered, sorted and opened by keyboard alone', async () => {
+    await using visited = await visit(browser, { url: scene.service.url });
+    const { page } = visited;
+    await visited.go('now');
+    await page.waitForSelector('.u-wrap');
+    await page.keyboard.press('g');
+    await page.keyboard.press('r');
+    await page.waitForSelector('.row .tag');
+    await page.keyboard.press('/');
+    await page.keyboard.type('broken-setup');
+    await page.getByText('3 match').waitFor();
+    await page.getByRole('listbox').focus();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByText('init-failed').first().waitFor();
+    await page.keyboard.press('5');
+    await page.waitForURL(/tab=raw/);
+    await page.keyboard.press('Escape');
+    await page.waitForURL(/text=broken-setup/);
+  });
+
+  test('the page finds the service again after a restart, and shows what happened since', async () => {
+    await using visited = await visit(browser, { url: scene.service.url, expected: /Failed to load resource|ERR_/ });
+    const { page } = visited;
+    await visited.go('now');
+    await page.getByRole('status').getByText('live').waitFor();
+    await scene.service.stop();
+    await page.getByText('reconnecting').waitFor();
+    await scene.service.start();
+    await page.getByRole('status').getByText('live', { exact: true }).waitFor();
+    await runAll(scene.client, [{ id: 'after-restart', scenario: 'math', task: { question: 'What is 7 × 8?', answer: '56' } }]);
+    await page.getByRole('link', { name: 'after-restart' }).first().waitFor();
+    await visited.go('rollouts');
+    await page.getByText('after-restart').first().waitFor();
+  });
+});
+
+/** Serious and critical findings of axe. The page's policy allows no inline script, so axe is run by the driver. */
+async function findBarriers(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const found = await page.evaluate<{ id: string; impact: string; nodes: { html: string }[] }[]>(
+    'axe.run().then((result) => result.violations)',
+  );
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.length} × ${nodes[0]?.html.slice(0, 200)}`);
+}
