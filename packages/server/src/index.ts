@@ -20,6 +20,10 @@ export { openRootlessPostgres, type RootlessPostgres, type RootlessPostgresOptio
 export { type SlurmConfig, type SlurmRole, slurmRoles } from './cluster/slurm-config.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
+export { harnessCatalog } from './harness/catalog/catalog.ts';
+export { type Harness, harness } from './harness/harness.ts';
+export { installHarness } from './harness/install-harness.ts';
+export { type HarnessEnd, runHarness } from './harness/run-harness.ts';
 export type { Backend, BackendRecord, GenerateRequest, Generation } from './inference/backends/backend.ts';
 export { openBackend } from './inference/backends/open-backend.ts';
 export { openVllmBackend } from './inference/backends/vllm.ts';

@@ -19,6 +19,8 @@ export interface SandboxSpec {
   readonly namespaces?: 'none' | 'user';
   /** The folder of a layer that `freeze` of the same driver filled from an otherwise equal spec. It must exist while the sandbox does. */
   readonly layer?: string;
+  /** The folder of an installed harness, in the driver's run folder. It is mounted read-only at /opt/millrace/harness, with any image or none. */
+  readonly harness?: string;
 }
 
 export interface LayerRequest {
