@@ -2,9 +2,12 @@
 // and ends by itself. The same in bubblewrap and, with an image that has neither Node.js nor a complete Python, in Apptainer.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { copyFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
 import {
   type Harness,
   harnessCatalog,
@@ -45,6 +48,7 @@ for (const driverName of ['bubblewrap', 'apptainer'] as const) {
         driver = await openApptainerDriver({ runDir, log: silentLog });
         spec = { image: join(temp.path, 'image') };
         await makeTinyImage(join(temp.path, 'image'));
+        await addCLibrary(join(temp.path, 'image'));
       }
     });
     after(() => temp[Symbol.asyncDispose]());
@@ -56,6 +60,14 @@ for (const driverName of ['bubblewrap', 'apptainer'] as const) {
       });
     }
   });
+}
+
+/** The parts of the C library that the programs of the small image do not use, and that every image with this C library has. */
+async function addCLibrary(image: string): Promise<void> {
+  const { stdout } = await promisify(execFile)('ldd', ['/bin/bash']);
+  const folder = dirname(/=> (\S+\/libc\.so\.6)/.exec(stdout)?.[1] ?? '');
+  const names = ['libdl.so.2', 'libm.so.6', 'libpthread.so.0', 'librt.so.1'];
+  for (const name of names) await copyFile(join(folder, name), join(image, 'usr/lib', name));
 }
 
 async function play(driver: SandboxDriver, spec: SandboxSpec, harness: Harness) {

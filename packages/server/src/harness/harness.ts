@@ -17,7 +17,10 @@ export const harness = z.strictObject({
   version: z.string().regex(/^\d[\w.-]*$/),
   /** More packages, with their versions as the registry writes them. */
   with: z.array(z.string()).default([]),
-  /** What runs the program. It is installed with the harness, so an image needs none. `none`: the program is an executable. */
+  /**
+   * What runs the program. It is installed with the harness and its libraries, so an image needs none of them. `none`: the program is an
+   * executable, and an image needs the C library that it is linked with.
+   */
   runtime: z.enum(['none', 'node', 'python']).default('none'),
   /** Below the folder of the installation. */
   program: z.string(),
@@ -61,7 +64,7 @@ export function renderHarness(spec: Harness, task: HarnessTask): HarnessCommand 
   const fillAll = (texts: Readonly<Record<string, string>>, prefix = '') =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [`${prefix}${name}`, fill(text)]));
   const program = `${harnessFolder}/${fill(spec.program)}`;
-  const runtime = { none: [], node: [`${harnessFolder}/${nodeProgram()}`], python: [`${harnessFolder}/python/bin/python3`] }[spec.runtime];
+  const runtime = { none: [], node: [`${harnessFolder}/bin/node`], python: [`${harnessFolder}/bin/python3`] }[spec.runtime];
   return {
     argv: [...runtime, program, ...spec.args.map(fill)],
     env: { HOME: harnessHome, ...fillAll(spec.env) },
@@ -71,10 +74,6 @@ export function renderHarness(spec: Harness, task: HarnessTask): HarnessCommand 
 
 /** Node.js as an npm package. */
 export const nodePackage = { name: `node-linux-${arch()}`, version: '24.21.0' };
-
-function nodeProgram(): string {
-  return `node_modules/${nodePackage.name}/bin/node`;
-}
 
 function machineNames(): { readonly arch: string; readonly machine: string } {
   return { arch: arch(), machine: arch() === 'arm64' ? 'aarch64' : 'x86_64' };

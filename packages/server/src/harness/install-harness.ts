@@ -8,8 +8,9 @@ import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
 import { openFileLock } from '../base/file-lock.ts';
 import { ProgramFailed, runProgram } from '../base/run-program.ts';
 import { makeOnce } from '../sandbox/run-folder/make-once.ts';
+import { bundleLibraries } from './bundle.ts';
 import { type Harness, nodePackage } from './harness.ts';
-import { copyPython } from './python-runtime.ts';
+import { addPython } from './python-runtime.ts';
 
 export interface InstallOptions {
   /** The run folder of the driver that opens the sandboxes. */
@@ -18,11 +19,13 @@ export interface InstallOptions {
 }
 
 const timeoutMs = 900_000;
+/** Of the folders below. */
+const layoutVersion = 2;
 const python = 'python3';
 
 /** Returns the folder, for `harness` of a sandbox's spec. Packages come from the registry that npm or pip is configured for. */
 export async function installHarness(spec: Harness, { runDir, signal }: InstallOptions): Promise<string> {
-  const content = [spec.registry, spec.package, spec.version, spec.with, spec.runtime, nodePackage, arch()];
+  const content = [layoutVersion, spec.registry, spec.package, spec.version, spec.with, spec.runtime, nodePackage, arch()];
   await mkdir(runDir, { recursive: true, mode: 0o700 });
   await using _lock = await openFileLock(join(runDir, `harness-${spec.name}.lock`), definedOf({ signal }));
   return makeOnce(runDir, { kind: `harness-${spec.name}`, content }, async (scratch) => {
@@ -45,6 +48,9 @@ async function installNpm(spec: Harness, folder: string, signal: AbortSignal | u
   const packages = [`${spec.package}@${spec.version}`, ...spec.with, ...runtime];
   const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--loglevel=error', '--prefix', folder];
   await runProgram(['npm', 'install', ...flags, ...packages], { timeoutMs, signal });
+  if (spec.runtime !== 'node') return;
+  const program = `node_modules/${nodePackage.name}/bin/node`;
+  await bundleLibraries({ folder, program, start: 'bin/node', loads: ['node_modules'], signal });
 }
 
 async function installPypi(spec: Harness, folder: string, signal: AbortSignal | undefined): Promise<void> {
@@ -52,5 +58,5 @@ async function installPypi(spec: Harness, folder: string, signal: AbortSignal | 
   const packages = [`${spec.package}==${spec.version}`, ...spec.with];
   const flags = ['--quiet', '--disable-pip-version-check', '--no-compile', '--target', site];
   await runProgram([python, '-m', 'pip', 'install', ...flags, ...packages], { timeoutMs, signal });
-  await copyPython(python, join(folder, 'python'), signal);
+  await addPython(python, folder, signal);
 }
