@@ -28,6 +28,8 @@ import { openScriptedModel } from './scripted-model.ts';
 const runDir = join(worldCacheFolder(), 'harnesses');
 const probes = { bubblewrap: await probeBubblewrap(), apptainer: await probeApptainer() };
 const key = 'key-of-this-rollout';
+/** Not an option, although it looks like one. */
+const prompt = '- Write the two files.\n- Say "done".';
 /** The second command proves that the first one has run in the same workspace; the last one ends mini-swe-agent. */
 const commands = [
   "printf 'one\\n' > first.txt",
@@ -77,7 +79,7 @@ async function play(driver: SandboxDriver, spec: SandboxSpec, harness: Harness) 
   const server = createServer(model.answer);
   await using service = await sandbox.listen({ onConnection: (connection) => void server.emit('connection', connection) });
   const url = `http://127.0.0.1:${service.port}`;
-  const end = await runHarness(sandbox, harness, { url, key, model: 'm', prompt: 'Write the two files.', timeoutMs: 120_000 });
+  const end = await runHarness(sandbox, harness, { url, key, model: 'm', prompt, timeoutMs: 120_000 });
   const about = `${JSON.stringify(end, undefined, 1).slice(0, 3000)}\n${model.seen.map(({ method, path }) => `${method} ${path}`).join('\n')}`;
   assert.equal(end.kind, 'exited', about);
   const read = async (name: string) => (await sandbox.readFile(name, { maxBytes: 100 })).toString('utf8');
@@ -91,6 +93,6 @@ async function play(driver: SandboxDriver, spec: SandboxSpec, harness: Harness) 
     calls.every(({ authorized }) => authorized),
     'every call has the key',
   );
-  assert.match(JSON.stringify(calls[0]?.body), /Write the two files\./);
+  assert.ok(JSON.stringify(calls[0]?.body).includes(JSON.stringify(prompt).slice(1, -1)), 'the first call has the prompt, unchanged');
   return { seen: model.seen, end };
 }

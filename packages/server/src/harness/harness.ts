@@ -55,6 +55,11 @@ export interface HarnessCommand {
 
 export function renderHarness(spec: Harness, task: HarnessTask): HarnessCommand {
   const values: Readonly<Record<string, string>> = { ...task, home: harnessHome, ...machineNames() };
+  if (!/^[\w./:@-]+$/.test(task.model + task.key))
+    throw new RolloutError(
+      'sandbox-refused',
+      `the model's name or the key has characters that configuration files cannot hold: ${task.model}`,
+    );
   const fill = (text: string) =>
     text.replace(/\{\{(\w+)\}\}/g, (whole, name: string) => {
       const value = values[name];

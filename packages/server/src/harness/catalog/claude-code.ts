@@ -10,10 +10,9 @@ export const claudeCode: Harness = {
   with: [],
   runtime: 'none',
   program: 'node_modules/@anthropic-ai/claude-code-linux-{{arch}}/claude',
-  // The prompt comes first: --tools takes all that follows.
   args: [
-    ...['-p', '{{prompt}}', '--dangerously-skip-permissions', '--output-format', 'stream-json', '--verbose'],
-    ...['--tools', 'Bash,Edit,Read,Write'],
+    ...['-p', '--dangerously-skip-permissions', '--output-format', 'stream-json', '--verbose'],
+    ...['--tools', 'Bash,Edit,Read,Write', '--', '{{prompt}}'],
   ],
   env: {
     ANTHROPIC_BASE_URL: '{{url}}',

@@ -16,7 +16,7 @@ export const codex: Harness = {
     ...['exec', '--dangerously-bypass-approvals-and-sandbox', '--skip-git-repo-check', '--json'],
     ...['-c', 'web_search=disabled', '-c', 'analytics.enabled=false', '-c', 'check_for_update_on_startup=false'],
     ...off.flatMap((name) => ['--disable', name]),
-    '{{prompt}}',
+    ...['--', '{{prompt}}'],
   ],
   env: { GATEWAY_KEY: '{{key}}' },
   files: {

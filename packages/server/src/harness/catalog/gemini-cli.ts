@@ -10,7 +10,7 @@ export const geminiCli: Harness = {
   with: [],
   runtime: 'node',
   program: 'node_modules/@google/gemini-cli/bundle/gemini.js',
-  args: ['-m', '{{model}}', '--approval-mode', 'yolo', '--skip-trust', '-o', 'stream-json', '-p', '{{prompt}}'],
+  args: ['-m', '{{model}}', '--approval-mode', 'yolo', '--skip-trust', '-o', 'stream-json', '--prompt={{prompt}}'],
   env: { GEMINI_API_KEY: '{{key}}', GOOGLE_GEMINI_BASE_URL: '{{url}}', GEMINI_CLI_TRUST_WORKSPACE: 'true', GEMINI_CLI_NO_RELAUNCH: 'true' },
   files: {
     '.gemini/settings.json': JSON.stringify({

@@ -10,7 +10,7 @@ export const miniSweAgent: Harness = {
   with: ['mcp==2.3.0'],
   runtime: 'python',
   program: 'python/site/bin/mini',
-  args: ['-m', 'openai/{{model}}', '-y', '--exit-immediately', '-l', '0', '-t', '{{prompt}}', '-o', '{{home}}/trajectory.json'],
+  args: ['-m', 'openai/{{model}}', '-y', '--exit-immediately', '-l', '0', '--task={{prompt}}', '-o', '{{home}}/trajectory.json'],
   env: {
     MSWEA_CONFIGURED: 'true',
     MSWEA_COST_TRACKING: 'ignore_errors',

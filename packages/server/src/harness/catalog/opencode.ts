@@ -24,7 +24,7 @@ export const opencode: Harness = {
   with: [],
   runtime: 'none',
   program: 'node_modules/opencode-linux-{{arch}}/bin/opencode',
-  args: ['run', '--auto', '--title', 'task', '--format', 'json', '{{prompt}}'],
+  args: ['run', '--auto', '--title', 'task', '--format', 'json', '--', '{{prompt}}'],
   env: { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_CONFIG: '{{home}}/opencode.json' },
   files: { 'opencode.json': JSON.stringify(config, undefined, 2) },
   wire: 'chat',

@@ -7,6 +7,7 @@ import { defineAttacks } from './attacks/run-attacks.ts';
 import { type SuiteContext, timeoutMs } from './context.ts';
 import { type DriverCall, defineDescriptors } from './descriptors.ts';
 import { defineDodges } from './dodges.ts';
+import { defineHarnessMount } from './harness-mount.ts';
 import { defineHostile } from './hostile.ts';
 import { defineLayers } from './layers.ts';
 import { defineLife, definePrograms, defineWalls } from './machine.ts';
@@ -77,6 +78,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
       describe('forged rewards', () => defineVerifier(context));
       describe('dodged zeros', () => defineDodges(context));
     }
+    if (call) describe('harnesses', () => defineHarnessMount(context, call));
     if (call) describe('inherited descriptors', () => defineDescriptors(call));
   });
 }
