@@ -4,29 +4,29 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 
-export type Wire = 'chat' | 'responses' | 'messages' | 'gemini';
+export type HarnessWire = 'chat' | 'responses' | 'messages' | 'gemini';
 
 export interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly authorized: boolean;
-  readonly body: Body;
+  readonly body: HarnessBody;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: requests of seven programs, of which a few fields are read
-type Body = any;
+type HarnessBody = any;
 
-interface Tool {
+interface DeclaredTool {
   readonly name: string;
   readonly schema: { readonly properties?: Record<string, { type?: string }>; readonly required?: readonly string[] };
 }
 
 const shellNames = /^(bash|shell|exec_command|run_shell_command)$/i;
 
-export function openScriptedModel(wire: Wire, commands: readonly string[], key: string) {
+export function openScriptedModel(wire: HarnessWire, commands: readonly string[], key: string) {
   const seen: SeenRequest[] = [];
   const answer: RequestListener = async (request, reply) => {
-    const body = request.method === 'POST' ? ((await json(request)) as Body) : {};
+    const body = request.method === 'POST' ? ((await json(request)) as HarnessBody) : {};
     seen.push({ method: request.method ?? '', path: request.url ?? '', authorized: JSON.stringify(request.headers).includes(key), body });
     if (!isCall(wire, request)) return void reply.writeHead(404).end();
     const tool = toolsOf(wire, body).find(({ name }) => shellNames.test(name));
@@ -44,30 +44,30 @@ const paths = {
   gemini: /^\/v1beta\/models\/[^/]+:/,
 };
 
-function isCall(wire: Wire, { method, url }: IncomingMessage): boolean {
+function isCall(wire: HarnessWire, { method, url }: IncomingMessage): boolean {
   return method === 'POST' && paths[wire].test(url ?? '');
 }
 
-function toolsOf(wire: Wire, body: Body): Tool[] {
-  const tools: Body[] = body.tools ?? [];
+function toolsOf(wire: HarnessWire, body: HarnessBody): DeclaredTool[] {
+  const tools: HarnessBody[] = body.tools ?? [];
   if (wire === 'chat') return tools.map((one) => ({ name: one.function.name, schema: one.function.parameters ?? {} }));
   if (wire === 'messages') return tools.map((one) => ({ name: one.name, schema: one.input_schema ?? {} }));
   if (wire === 'responses')
     return tools.filter((one) => one.type === 'function').map((one) => ({ name: one.name, schema: one.parameters }));
-  const declared: Body[] = tools.flatMap((one) => one.functionDeclarations ?? []);
+  const declared: HarnessBody[] = tools.flatMap((one) => one.functionDeclarations ?? []);
   return declared.map((one) => ({ name: one.name, schema: one.parametersJsonSchema ?? one.parameters ?? {} }));
 }
 
-function countResults(wire: Wire, body: Body): number {
-  if (wire === 'chat') return body.messages.filter((one: Body) => one.role === 'tool').length;
-  if (wire === 'responses') return body.input.filter((one: Body) => one.type === 'function_call_output').length;
-  const parts: Body[] =
-    wire === 'messages' ? body.messages.flatMap((one: Body) => one.content) : body.contents.flatMap((one: Body) => one.parts);
+function countResults(wire: HarnessWire, body: HarnessBody): number {
+  if (wire === 'chat') return body.messages.filter((one: HarnessBody) => one.role === 'tool').length;
+  if (wire === 'responses') return body.input.filter((one: HarnessBody) => one.type === 'function_call_output').length;
+  const parts: HarnessBody[] =
+    wire === 'messages' ? body.messages.flatMap((one: HarnessBody) => one.content) : body.contents.flatMap((one: HarnessBody) => one.parts);
   return parts.filter((part) => part.type === 'tool_result' || part.functionResponse !== undefined).length;
 }
 
 /** The command, and something of the right kind for every other required argument. */
-function toInput({ schema }: Tool, command: string): Record<string, unknown> {
+function toInput({ schema }: DeclaredTool, command: string): Record<string, unknown> {
   const fields = { ...schema.properties };
   const wanted = new Set([...(schema.required ?? []), ...Object.keys(fields).filter((name) => /^(cmd|command)$/.test(name))]);
   const chooseValue = (name: string) => {
@@ -78,9 +78,9 @@ function toInput({ schema }: Tool, command: string): Record<string, unknown> {
   return Object.fromEntries([...wanted].map((name) => [name, chooseValue(name)]));
 }
 
-interface Turn {
+interface ScriptedTurn {
   readonly call: { readonly name: string; readonly input: Record<string, unknown> } | undefined;
-  readonly body: Body;
+  readonly body: HarnessBody;
   readonly turn: number;
 }
 
@@ -91,7 +91,7 @@ function startStream(reply: ServerResponse): (data: object, event?: string) => v
   return (data, event) => reply.write(`${event ? `event: ${event}\n` : ''}data: ${JSON.stringify(data)}\n\n`);
 }
 
-function writeChat(reply: ServerResponse, { call, body, turn }: Turn): void {
+function writeChat(reply: ServerResponse, { call, body, turn }: ScriptedTurn): void {
   const about = { id: `chat-${turn}`, created: 1, model: body.model };
   const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
   const calls = call && [
@@ -111,7 +111,7 @@ function writeChat(reply: ServerResponse, { call, body, turn }: Turn): void {
   reply.end('data: [DONE]\n\n');
 }
 
-function writeResponses(reply: ServerResponse, { call, turn }: Turn): void {
+function writeResponses(reply: ServerResponse, { call, turn }: ScriptedTurn): void {
   const send = startStream(reply);
   const item = call
     ? { type: 'function_call', id: `fc_${turn}`, call_id: `call_${turn}`, name: call.name, arguments: JSON.stringify(call.input) }
@@ -124,7 +124,7 @@ function writeResponses(reply: ServerResponse, { call, turn }: Turn): void {
   reply.end();
 }
 
-function writeMessages(reply: ServerResponse, { call, body, turn }: Turn): void {
+function writeMessages(reply: ServerResponse, { call, body, turn }: ScriptedTurn): void {
   const sendAs = startStream(reply);
   const send = (data: { readonly type: string; readonly [field: string]: unknown }) => sendAs(data, data.type);
   const about = { id: `msg_${turn}`, type: 'message', role: 'assistant', model: body.model, content: [], stop_reason: null };
@@ -139,7 +139,7 @@ function writeMessages(reply: ServerResponse, { call, body, turn }: Turn): void 
   reply.end();
 }
 
-function writeGemini(reply: ServerResponse, { call, turn }: Turn): void {
+function writeGemini(reply: ServerResponse, { call, turn }: ScriptedTurn): void {
   const parts = [call ? { functionCall: { id: `call_${turn}`, name: call.name, args: call.input } } : { text }];
   const usageMetadata = { promptTokenCount: 10, candidatesTokenCount: 5, totalTokenCount: 15 };
   const send = startStream(reply);

@@ -25,6 +25,8 @@ export const harness = z.strictObject({
   /** Below the folder of the installation. */
   program: z.string(),
   args: z.array(z.string()),
+  /** What it reads from standard input; some take the prompt only there as it is. */
+  stdin: z.string().default(''),
   env: z.record(z.string(), z.string()).default({}),
   /** Written below `{{home}}` before each run. */
   files: z.record(z.string(), z.string()).default({}),
@@ -48,6 +50,7 @@ export interface HarnessTask {
 
 export interface HarnessCommand {
   readonly argv: readonly string[];
+  readonly stdin: string;
   readonly env: Readonly<Record<string, string>>;
   /** By their paths in the sandbox. */
   readonly files: Readonly<Record<string, string>>;
@@ -72,6 +75,7 @@ export function renderHarness(spec: Harness, task: HarnessTask): HarnessCommand 
   const runtime = { none: [], node: [`${harnessFolder}/bin/node`], python: [`${harnessFolder}/bin/python3`] }[spec.runtime];
   return {
     argv: [...runtime, program, ...spec.args.map(fill)],
+    stdin: fill(spec.stdin),
     env: { HOME: harnessHome, ...fillAll(spec.env) },
     files: fillAll(spec.files, `${harnessHome}/`),
   };

@@ -22,9 +22,9 @@ const capBytes = 1 << 20;
 
 export async function runHarness(sandbox: Sandbox, spec: Harness, options: HarnessRunOptions): Promise<HarnessEnd> {
   const { timeoutMs, signal } = options;
-  const { argv, env, files } = renderHarness(spec, options);
+  const { argv, stdin, env, files } = renderHarness(spec, options);
   for (const [path, text] of Object.entries(files)) await sandbox.writeFile(path, text, definedOf({ mode: 0o600, signal }));
-  const end = await sandbox.exec(argv, definedOf({ env, timeoutMs, capBytes, judgesKills: true, signal }));
+  const end = await sandbox.exec(argv, definedOf({ stdin, env, timeoutMs, capBytes, judgesKills: true, signal }));
   const kind: HarnessEnd['kind'] = end.timedOut ? 'timeout' : end.exitCode === undefined ? 'killed' : 'exited';
   return definedOf({ kind, exitCode: end.exitCode, stdout: end.stdout.toString('utf8'), stderr: end.stderr.toString('utf8') });
 }

@@ -27,8 +27,9 @@ test('the address, the key, the model and the prompt reach every one of them, an
 });
 
 test('a prompt is passed as it is, also with quotes, braces and dollar signs', () => {
-  const { argv, env, files } = renderHarness(smallest, task);
+  const { argv, stdin, env, files } = renderHarness({ ...smallest, stdin: '{{prompt}}' }, task);
   assert.deepEqual(argv, ['/opt/millrace/harness/bin/small', task.prompt]);
+  assert.equal(stdin, task.prompt);
   assert.equal(env.URL, 'http://127.0.0.1:4000/v1');
   assert.deepEqual(files, { '/tmp/harness/a/b.json': '{"model":"org/model-7b"}' });
 });

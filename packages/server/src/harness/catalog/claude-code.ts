@@ -14,6 +14,7 @@ export const claudeCode: Harness = {
     ...['-p', '--dangerously-skip-permissions', '--output-format', 'stream-json', '--verbose'],
     ...['--tools', 'Bash,Edit,Read,Write', '--', '{{prompt}}'],
   ],
+  stdin: '',
   env: {
     ANTHROPIC_BASE_URL: '{{url}}',
     ANTHROPIC_AUTH_TOKEN: '{{key}}',

@@ -18,6 +18,7 @@ export const codex: Harness = {
     ...off.flatMap((name) => ['--disable', name]),
     ...['--', '{{prompt}}'],
   ],
+  stdin: '',
   env: { GATEWAY_KEY: '{{key}}' },
   files: {
     '.codex/config.toml': `model = "{{model}}"

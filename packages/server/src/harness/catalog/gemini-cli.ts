@@ -11,6 +11,7 @@ export const geminiCli: Harness = {
   runtime: 'node',
   program: 'node_modules/@google/gemini-cli/bundle/gemini.js',
   args: ['-m', '{{model}}', '--approval-mode', 'yolo', '--skip-trust', '-o', 'stream-json', '--prompt={{prompt}}'],
+  stdin: '',
   env: { GEMINI_API_KEY: '{{key}}', GOOGLE_GEMINI_BASE_URL: '{{url}}', GEMINI_CLI_TRUST_WORKSPACE: 'true', GEMINI_CLI_NO_RELAUNCH: 'true' },
   files: {
     '.gemini/settings.json': JSON.stringify({

@@ -11,6 +11,7 @@ export const miniSweAgent: Harness = {
   runtime: 'python',
   program: 'python/site/bin/mini',
   args: ['-m', 'openai/{{model}}', '-y', '--exit-immediately', '-l', '0', '--task={{prompt}}', '-o', '{{home}}/trajectory.json'],
+  stdin: '',
   env: {
     MSWEA_CONFIGURED: 'true',
     MSWEA_COST_TRACKING: 'ignore_errors',

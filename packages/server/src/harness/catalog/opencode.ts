@@ -1,4 +1,4 @@
-// OpenCode. With a title it makes no side call for one.
+// OpenCode. With a title it makes no side call for one. A prompt that is an argument would be put in quotes.
 
 import type { Harness } from '../harness.ts';
 
@@ -24,7 +24,8 @@ export const opencode: Harness = {
   with: [],
   runtime: 'none',
   program: 'node_modules/opencode-linux-{{arch}}/bin/opencode',
-  args: ['run', '--auto', '--title', 'task', '--format', 'json', '--', '{{prompt}}'],
+  args: ['run', '--auto', '--title', 'task', '--format', 'json'],
+  stdin: '{{prompt}}',
   env: { OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_CONFIG: '{{home}}/opencode.json' },
   files: { 'opencode.json': JSON.stringify(config, undefined, 2) },
   wire: 'chat',

@@ -11,6 +11,7 @@ export const qwenCode: Harness = {
   runtime: 'node',
   program: 'node_modules/@qwen-code/qwen-code/cli.js',
   args: ['--yolo', '-o', 'stream-json', '--prompt={{prompt}}'],
+  stdin: '',
   env: { OPENAI_API_KEY: '{{key}}', OPENAI_BASE_URL: '{{url}}/v1', OPENAI_MODEL: '{{model}}', QWEN_CODE_NO_RELAUNCH: 'true' },
   files: {
     '.qwen/settings.json': JSON.stringify({

@@ -4,10 +4,21 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { type SuiteContext, timeoutMs } from './context.ts';
-import type { DriverCall } from './descriptors.ts';
+import type { SandboxDriver, SandboxSpec } from '@millrace/server';
 
-export function defineHarnessMount({ driver }: SuiteContext, call: () => DriverCall): void {
+const timeoutMs = 10_000;
+
+interface MountBed {
+  driver(): SandboxDriver;
+}
+
+/** How the driver was opened, and a spec that it opens. */
+interface OpenedDriver {
+  readonly options: { readonly runDir: string };
+  readonly spec: SandboxSpec;
+}
+
+export function defineHarnessMount({ driver }: MountBed, call: () => OpenedDriver): void {
   test('a harness is mounted read-only, and a sandbox without one has none', async () => {
     const folder = join(call().options.runDir, 'harness-of-a-test');
     await mkdir(folder);
