@@ -27,7 +27,7 @@ const serverSources = sources.filter(({ path }) => path.startsWith('packages/ser
 const servicePackages = ['base', 'model', 'engines', 'sandbox', 'store', 'scenarios', 'server'];
 const serviceSources = sources.filter(({ path }) => servicePackages.includes(packageOf(path) ?? ''));
 
-const floors = ['inference', 'agent', 'pipeline', 'batches', 'http', 'tool-server', 'cluster'];
+const floors = ['inference', 'harness', 'agent', 'pipeline', 'batches', 'http', 'tool-server', 'cluster'];
 
 /** The folders of the second test tier; its tests stand on top. */
 const worldFloors = [
@@ -42,6 +42,7 @@ const worldFloors = [
   'services',
   'dashboard',
   'scenarios',
+  'harnesses',
   'trainers',
   'versions',
   'long',
@@ -256,8 +257,12 @@ test('the threads of the store load no schemas: they would take longer than the 
   refuse(found);
 });
 
-test('no source file has more than 300 lines', () => {
-  refuse(sources.filter(({ lines }) => lines.length > 300).map(({ path, lines }) => `${path}: ${lines.length} lines`));
+test('no source file has more than 300 lines, apart from lists of names', () => {
+  refuse(
+    sources
+      .filter(({ path, lines }) => lines.length > 300 && basename(path) !== 'index.ts')
+      .map(({ path, lines }) => `${path}: ${lines.length} lines`),
+  );
 });
 
 test('every file opens with a sentence that says what it is', () => {

@@ -199,6 +199,45 @@ export const folderReadReply = z.object({
 });
 export type FolderReadReply = z.infer<typeof folderReadReply>;
 
+/**
+ * Listens on 127.0.0.1 inside the sandbox. The worker chooses the listener's number. With port 0 the kernel chooses one. A program that
+ * connects while `max_connections` are open waits until one is closed.
+ */
+export interface LoopbackListenParams {
+  readonly listener: number;
+  readonly port: number;
+  readonly max_connections: number;
+  readonly window_bytes: number;
+}
+export const loopbackListenReply = z.object({ port: z.int().min(1).max(65_535) });
+
+/** Resets the listener's connections too. */
+export interface LoopbackCloseParams {
+  readonly listener: number;
+}
+export const loopbackCloseReply = z.object({});
+
+/** In each direction of a connection, at most this many bytes are on the way that the other side has not acknowledged. */
+export const connectionWindowBytes = 128 << 10;
+
+/**
+ * Messages to the executor about one connection, without a reply: bytes for the program, no more of them, bytes of the program that were
+ * taken, and no interest any more. Each connection ends with the executor's `close` or `reset`.
+ */
+export type ConnectionMethod = 'connection.write' | 'connection.end' | 'connection.ack' | 'connection.close';
+
+const connection = z.int().min(1);
+
+/** The same from the executor. The body of `data` is what the program wrote. */
+export const connectionEvent = z.discriminatedUnion('event', [
+  z.object({ event: z.literal('open'), connection, listener: z.int() }),
+  z.object({ event: z.literal('data'), connection }),
+  z.object({ event: z.literal('ack'), connection, bytes: z.int().min(1) }),
+  z.object({ event: z.literal('end'), connection }),
+  z.object({ event: z.literal('close'), connection }),
+  z.object({ event: z.literal('reset'), connection }),
+]);
+
 /** A cancel has no reply: the call that it stops replies, as after its own time limit if it has `expired`. */
 export type ExecutorCall =
   | { readonly id: number; readonly method: 'shell.run'; readonly params: ShellRunParams }
@@ -213,6 +252,8 @@ export type ExecutorCall =
   | { readonly id: number; readonly method: 'file.copy'; readonly params: FileCopyParams }
   | { readonly id: number; readonly method: 'folder.make'; readonly params: FolderMakeParams }
   | { readonly id: number; readonly method: 'folder.read'; readonly params: FolderReadParams }
+  | { readonly id: number; readonly method: 'loopback.listen'; readonly params: LoopbackListenParams }
+  | { readonly id: number; readonly method: 'loopback.close'; readonly params: LoopbackCloseParams }
   | { readonly id: number; readonly method: 'cancel'; readonly params: { readonly call: number; readonly expired?: boolean } };
 
 export const executorErrorKinds = ['not-found', 'too-large', 'bad-call', 'failed', 'limit'] as const;

@@ -72,6 +72,9 @@ export {
 } from './evaluation.ts';
 export { type Event, type EventKind, event, eventKinds } from './event.ts';
 export {
+  type ConnectionMethod,
+  connectionEvent,
+  connectionWindowBytes,
   type ExecParams,
   type ExecReply,
   type ExecutorCall,
@@ -86,6 +89,8 @@ export {
   fileWriteReply,
   folderMakeReply,
   folderReadReply,
+  loopbackCloseReply,
+  loopbackListenReply,
   maxBodyBytes,
   maxHeadBytes,
   maxPythonImageBytes,

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/loop.h"
 #include "enter/enter.h"
+#include "loopback/loopback.h"
 #include "process/calls.h"
 #include "process/process.h"
 #include "python/session.h"
@@ -93,6 +94,8 @@ static const struct {
     {"program.open", open_program},  {"program.write", write_program}, {"program.read", read_program},
     {"program.close", close_program}, {"file.read", read_file},         {"file.write", write_file},
     {"file.copy", copy_file},        {"folder.make", make_folder},    {"folder.read", read_folder},
+    {"loopback.listen", listen_on_loopback}, {"loopback.close", close_listener}, {"connection.write", write_connection},
+    {"connection.end", end_connection}, {"connection.ack", ack_connection}, {"connection.close", close_connection},
 };
 
 static void take_request(struct view method, const struct request *request) {

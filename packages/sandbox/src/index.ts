@@ -16,10 +16,11 @@ export { type CachedImage, ImageCache } from './images/image-cache.ts';
 export { findMissingImage } from './images/image-source.ts';
 export { LayerCache } from './layers/layer-cache.ts';
 export { holdLayers } from './layers/layer-holding.ts';
-export { linkFolder } from './layout.ts';
+export { harnessFolder, linkFolder } from './layout.ts';
 export { type CgroupBase, controllers, findCgroups } from './limits/cgroups.ts';
 export { OwnClock } from './limits/own-clock.ts';
 export { findDisturbance, OwnTime, type OwnTimeOptions, toStarved } from './limits/own-time.ts';
+export { makeOnce } from './run-folder/make-once.ts';
 export { measureSocketPath, sweepRunFolder } from './run-folder/run-folder.ts';
 export type {
   ExecOptions,
@@ -27,6 +28,7 @@ export type {
   FileOptions,
   FolderArchive,
   FolderOptions,
+  ListenOptions,
   OpenProgramOptions,
   ProgramOutput,
   PythonImage,
@@ -34,6 +36,7 @@ export type {
   PythonResult,
   Sandbox,
   SandboxDriver,
+  SandboxListener,
   SandboxProgram,
   SandboxSpec,
   ShellResult,

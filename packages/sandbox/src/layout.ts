@@ -5,6 +5,8 @@ export const home = '/workspace';
 export const executorProgram = '/opt/millrace/bin/executor';
 /** The program that runs Python's cells. */
 export const executorFiles = '/opt/millrace/lib';
+/** Where the harness of a spec is mounted. */
+export const harnessFolder = '/opt/millrace/harness';
 /** Shared with the worker: the socket, `env.json` and `limits.json`. Read-only inside. */
 export const linkFolder = '/run/millrace/link';
 /** Where the executor writes: the current command, and IPython's files. */

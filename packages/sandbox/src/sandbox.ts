@@ -1,6 +1,7 @@
 // The sandbox contract: an isolated machine with a persistent shell, opened for one rollout and removed after it. bubblewrap and Apptainer
 // implement it, and one contract suite in testkit tests both.
 
+import type { Duplex } from 'node:stream';
 import type { Uncharged } from '@millrace/base/deadline';
 import type { PythonRunReply, SandboxId, ShellRunReply } from '@millrace/protocol';
 import type { SandboxLimits } from './config.ts';
@@ -18,6 +19,8 @@ export interface SandboxSpec {
   readonly namespaces?: 'none' | 'user';
   /** The folder of a layer that `freeze` of the same driver filled from an otherwise equal spec. It must exist while the sandbox does. */
   readonly layer?: string;
+  /** The folder of an installed harness, in the driver's run folder. It is mounted read-only at /opt/millrace/harness, with any image or none. */
+  readonly harness?: string;
 }
 
 export interface LayerRequest {
@@ -125,6 +128,24 @@ export interface SandboxProgram extends AsyncDisposable {
   read(options: { readonly timeoutMs: number; readonly signal?: AbortSignal }): Promise<ProgramOutput>;
 }
 
+export interface ListenOptions {
+  /** A free port is chosen by default. */
+  readonly port?: number;
+  /** A program that connects while this many are open waits; 64 by default. */
+  readonly maxConnections?: number;
+  /**
+   * Called for each connection. It is a stream like a socket, which `server.emit('connection', …)` of an HTTP server takes; it ends with an
+   * error when the program resets it or the sandbox ends.
+   */
+  onConnection(connection: Duplex): void;
+  readonly signal?: AbortSignal;
+}
+
+/** Closing resets its connections; it ends with its sandbox. */
+export interface SandboxListener extends AsyncDisposable {
+  readonly port: number;
+}
+
 export interface TransferOptions {
   /** Limit for all files together; 1 GiB by default. */
   readonly maxBytes?: number;
@@ -203,6 +224,11 @@ export interface Sandbox extends AsyncDisposable {
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Starts a program that keeps running, to write to and to read from. Throws `not-found` if there is no such program. */
   openProgram(argv: readonly string[], options?: OpenProgramOptions): Promise<SandboxProgram>;
+  /**
+   * Offers a service of the worker to the programs of the sandbox, on 127.0.0.1 and no other address; a sandbox without network has its own.
+   * With the machine's network, every program of the machine can connect. Throws `sandbox-refused` if the port is in use.
+   */
+  listen(options: ListenOptions): Promise<SandboxListener>;
   /**
    * Reads a regular file. A link from /workspace to a file outside of it, or from anywhere to /proc, /sys or /dev, is not followed unless
    * `anyLink` is set. Throws `not-found` or `artifact-too-large`.

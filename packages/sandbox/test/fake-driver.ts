@@ -83,7 +83,7 @@ function makeOpened(spec: SandboxSpec, index: number): FakeSandbox {
       died: died.signal,
       readUse: () => ({ cpuMs: 0, isBusy: false, ownOomKills: 0, foreignOomKills: 0 }),
       ...{ runPython: unused, exec: unused, openProgram: unused, writeFile: unused, readFolder: unused, upload: unused, download: unused },
-      ...{ copyFile: unused, makeFolder: unused },
+      ...{ copyFile: unused, makeFolder: unused, listen: unused },
       runShell: async () => ({ end: 'exited', output: '', totalBytes: 0, cutBytes: 0, ms: 0 }),
       readFile: (_, { signal }) => answer(signal),
       [Symbol.asyncDispose]: async () => {

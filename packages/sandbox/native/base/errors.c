@@ -14,6 +14,7 @@ static const struct {
     {EISDIR, "EISDIR"},   {ENOTDIR, "ENOTDIR"}, {EROFS, "EROFS"},   {ELOOP, "ELOOP"},   {ENAMETOOLONG, "ENAMETOOLONG"},
     {EEXIST, "EEXIST"},   {ENXIO, "ENXIO"},     {EIO, "EIO"},       {E2BIG, "E2BIG"},   {ENOEXEC, "ENOEXEC"},
     {ETXTBSY, "ETXTBSY"}, {EINVAL, "EINVAL"},   {EBUSY, "EBUSY"},   {ENODEV, "ENODEV"}, {ENOTEMPTY, "ENOTEMPTY"},
+    {EADDRINUSE, "EADDRINUSE"},
 };
 
 enum { used_up_names = 7 };

@@ -120,19 +120,22 @@ static void close_gaps(void) {
   watch_count = kept;
 }
 
-void loop_run(void) {
-  for (;;) {
-    int wait_ms = run_timers();
-    close_gaps();
-    for (size_t index = 0; index < watch_count; index += 1)
-      polls[index] = (struct pollfd){.fd = watches[index]->events == 0 ? -1 : watches[index]->fd, .events = watches[index]->events};
-    size_t count = watch_count; // callbacks may add more
-    if (poll(polls, count, wait_ms) < 0) continue;
-    for (size_t index = 0; index < count; index += 1) {
-      struct watch *watch = watches[index];
-      if (watch != NULL && polls[index].revents != 0 && watch->fd == polls[index].fd) watch->ready(watch->owner, polls[index].revents);
-    }
+void loop_turn(int most_ms) {
+  int wait_ms = run_timers();
+  if (most_ms >= 0 && (wait_ms < 0 || wait_ms > most_ms)) wait_ms = most_ms;
+  close_gaps();
+  for (size_t index = 0; index < watch_count; index += 1)
+    polls[index] = (struct pollfd){.fd = watches[index]->events == 0 ? -1 : watches[index]->fd, .events = watches[index]->events};
+  size_t count = watch_count; // callbacks may add more
+  if (poll(polls, count, wait_ms) < 0) return;
+  for (size_t index = 0; index < count; index += 1) {
+    struct watch *watch = watches[index];
+    if (watch != NULL && polls[index].revents != 0 && watch->fd == polls[index].fd) watch->ready(watch->owner, polls[index].revents);
   }
+}
+
+void loop_run(void) {
+  for (;;) loop_turn(-1);
 }
 
 static void send_more(void *owner, short events) {

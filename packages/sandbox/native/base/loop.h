@@ -65,6 +65,8 @@ void sender_close(struct sender *sender);
 double now_ms(void);
 
 void loop_open(void);
+/** Waits once, and at most this long unless it is negative. */
+void loop_turn(int most_ms);
 void loop_run(void);
 
 #endif

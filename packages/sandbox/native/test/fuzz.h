@@ -5,5 +5,6 @@
 
 /** Ends the program, with the input, if a claim does not hold. */
 void fuzz(unsigned seed, long rounds);
+void fuzz_loopback(unsigned seed, long rounds);
 
 #endif

@@ -150,6 +150,7 @@ static void watch_bash(const char *folder) {
 int main(int count, char **arguments) {
   const char *part = count > 1 ? arguments[1] : "", *first = count > 2 ? arguments[2] : "", *second = count > 3 ? arguments[3] : "";
   if (strcmp(part, "fuzz") == 0) return fuzz((unsigned)atol(first), atol(second)), 0;
+  if (strcmp(part, "fuzz-loopback") == 0) return fuzz_loopback((unsigned)atol(first), atol(second)), 0;
   if (strcmp(part, "watch") == 0) return watch_bash(first), 1;
   struct bytes input = read_input();
   if (strcmp(part, "render") == 0) render(&input, atof(first), (size_t)atol(second));

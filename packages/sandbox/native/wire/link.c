@@ -56,7 +56,7 @@ bool param_text(const struct request *request, const char *name, struct bytes *t
   return json_string(json_get(request->params, name), to) && strlen(bytes_text(to)) == to->length;
 }
 
-static void send_frame(struct view head, struct view body) {
+void link_send(struct view head, struct view body) {
   struct bytes frame = {0};
   frame_render_head(&frame, head, body.length);
   sender_add(&out, frame.data, frame.length);
@@ -69,7 +69,7 @@ void reply_result(long id, struct view result, struct view body) {
   bytes_print(&head, "{\"id\":%ld,\"result\":", id);
   bytes_add(&head, result.data, result.length);
   bytes_add_text(&head, "}");
-  send_frame(bytes_view(&head), body);
+  link_send(bytes_view(&head), body);
   bytes_free(&head);
 }
 
@@ -84,7 +84,7 @@ void reply_error(long id, const char *kind, int error_number, const char *format
   json_add_string(&head, view_of(message));
   if (is_used_up(error_number)) bytes_print(&head, ",\"errno\":\"%s\"", error_name(error_number));
   bytes_add_text(&head, "}}");
-  send_frame(bytes_view(&head), (struct view){0});
+  link_send(bytes_view(&head), (struct view){0});
   bytes_free(&head);
 }
 
@@ -129,6 +129,17 @@ static int connect_to(const char *folder, const char *port) {
   return connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ? fd : -1;
 }
 
+size_t link_waiting(void) { return sender_waiting(&out); }
+
+static void (*drained)(void);
+
+void link_on_drained(void (*call)(void)) { drained = call; }
+
+static void on_drained(void *owner) {
+  (void)owner;
+  if (drained != NULL) drained();
+}
+
 void link_open(const char *folder, const char *port, void (*take)(struct view, const struct request *)) {
   take_request = take;
   int fd = connect_to(folder, port);
@@ -137,11 +148,11 @@ void link_open(const char *folder, const char *port, void (*take)(struct view, c
     exit(1);
   }
   watch_open(&in, fd, POLLIN, receive, NULL);
-  sender_open(&out, dup_above(fd), NULL, NULL);
+  sender_open(&out, dup_above(fd), on_drained, NULL);
 }
 
 void link_ready(void) {
   char head[80];
   snprintf(head, sizeof head, "{\"event\":\"ready\",\"pid\":%d,\"protocol\":1}", (int)getpid());
-  send_frame(view_of(head), (struct view){0});
+  link_send(view_of(head), (struct view){0});
 }

@@ -58,6 +58,13 @@ void reply_result(long id, struct view result, struct view body);
 /** `error_number` is what the kernel said, or 0. Only a limit passes it on by name. */
 __attribute__((format(printf, 4, 5))) void reply_error(long id, const char *kind, int error_number, const char *format, ...);
 
+/** A frame that is not a reply. */
+void link_send(struct view head, struct view body);
+/** Bytes that the worker has not taken yet. */
+size_t link_waiting(void);
+/** Called each time that the worker has taken all of them. */
+void link_on_drained(void (*call)(void));
+
 /** Connects, and calls `take` for each request. The program ends with the connection. */
 void link_open(const char *folder, const char *port, void (*take)(struct view method, const struct request *request));
 /** Sends the first frame. */

@@ -60,9 +60,9 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     async prepare(spec, folder, signal) {
       await using stack = new AsyncDisposableStack(); // released if a later step fails
       const image = stack.use(await openImage(spec.image, { ...options, signal }));
-      const { network, namespaces, layer, limits } = spec;
+      const { network, namespaces, layer, harness, limits } = spec;
       const hasRoot = access?.hasOverlay === true && (await isStackable(image.path));
-      const choice = definedOf({ image: image.path, network, namespaces, hasRoot, hasDisk: access !== undefined, layer });
+      const choice = definedOf({ image: image.path, network, namespaces, hasRoot, hasDisk: access !== undefined, layer, harness });
       const apptainer = [apptainerPath, ...renderApptainerArguments(host, folder, choice)];
       const plan: DiskPlan = definedOf({
         folder,

@@ -4,7 +4,7 @@
 import type { ExecutorFiles } from '../executor/executor-files.ts';
 import type { Granted } from '../grant.ts';
 import type { ProcCover } from '../launch/proc-covers.ts';
-import { executorArguments, executorFiles, executorFolder, executorProgram, home, linkFolder } from '../layout.ts';
+import { executorArguments, executorFiles, executorFolder, executorProgram, harnessFolder, home, linkFolder } from '../layout.ts';
 import type { FilterFiles } from '../syscalls/filter-files.ts';
 
 /** The same for every sandbox of a driver. */
@@ -40,6 +40,8 @@ interface ApptainerChoice {
   readonly namespaces: Granted['namespaces'];
   /** The folder of a layer, stacked between the image and the files that the sandbox writes. */
   readonly layer?: string;
+  /** The folder of a harness. */
+  readonly harness?: string;
   /** Whether the complete root is already mounted in the sandbox's folder. */
   readonly hasRoot: boolean;
   /** False if this process cannot mount: then these folders are on the machine's disk, and /dev/shm is Apptainer's own. */
@@ -56,6 +58,7 @@ export function renderApptainerArguments(host: ApptainerHost, folder: string, ch
     `${folder}/${tmpfsFolders.own}:${executorFolder}`,
     ...(hasDisk ? [`${folder}/${tmpfsFolders.shm}:/dev/shm`] : []),
     `${folder}/disk/home:${home}`,
+    ...(choice.harness === undefined ? [] : [`${choice.harness}:${harnessFolder}:ro`]),
   ];
   return [
     ...isolation,

@@ -4,11 +4,11 @@
 
 import { lstat, mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { executorFiles, executorFolder, executorProgram, home, linkFolder } from '../layout.ts';
+import { executorFiles, executorFolder, executorProgram, harnessFolder, home, linkFolder } from '../layout.ts';
 import { makeOnce } from '../run-folder/make-once.ts';
 
 const files = [executorProgram, '/etc/hosts', '/etc/resolv.conf'];
-const leaves = ['/dev', '/proc', '/tmp', '/var/tmp', home, executorFiles, linkFolder, executorFolder, ...files.map(dirname)];
+const leaves = ['/dev', '/proc', '/tmp', '/var/tmp', home, executorFiles, linkFolder, executorFolder, harnessFolder, ...files.map(dirname)];
 const folders = [...new Set(leaves.flatMap(listFolders))];
 
 /** The folder and its parents, the outermost first. */

@@ -5,7 +5,16 @@ import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import type { ExecutorFiles } from '../executor/executor-files.ts';
 import type { Granted } from '../grant.ts';
 import type { ProcCover } from '../launch/proc-covers.ts';
-import { executorArguments, executorFiles, executorFolder, executorFolderMiB, executorProgram, home, linkFolder } from '../layout.ts';
+import {
+  executorArguments,
+  executorFiles,
+  executorFolder,
+  executorFolderMiB,
+  executorProgram,
+  harnessFolder,
+  home,
+  linkFolder,
+} from '../layout.ts';
 import { filterDescriptor } from '../limits/rlimits.ts';
 
 /** The same for every sandbox of a driver. */
@@ -25,6 +34,8 @@ interface BubblewrapChoice extends Granted {
   readonly hasDisk: boolean;
   /** Whether a filter of system calls is passed on `filterDescriptor`. */
   readonly hasFilter: boolean;
+  /** The folder of a harness. */
+  readonly harness?: string;
 }
 
 export function renderArguments(host: BubblewrapHost, folder: string, choice: BubblewrapChoice): string[] {
@@ -48,6 +59,7 @@ export function renderArguments(host: BubblewrapHost, folder: string, choice: Bu
     ...(hasDisk ? ['--bind', `${folder}/disk/home`, home] : renderTmpfs(home, limits.diskMiB)),
     ...['--ro-bind', host.executor.program, executorProgram, '--ro-bind', host.executor.folder, executorFiles],
     ...['--ro-bind', `${folder}/link`, linkFolder],
+    ...(choice.harness === undefined ? [] : ['--ro-bind', choice.harness, harnessFolder]),
     // Last: mounts below these folders keep their own flags.
     ...['--remount-ro', '/dev', '--remount-ro', '/', '--chdir', home],
     ...['--', executorProgram, ...executorArguments],

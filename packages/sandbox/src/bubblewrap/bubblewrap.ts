@@ -1,7 +1,7 @@
 // The bubblewrap driver: sandboxes with the machine's own programs, for tasks that need no image.
 
 import { arch } from 'node:os';
-import { join, relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { findOnPath } from '@millrace/base/find-on-path';
 import type { Log } from '@millrace/base/log';
 import { runProgram } from '@millrace/base/run-program';
@@ -64,7 +64,9 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
       const disk = spec.layer !== undefined || spec.isToFreeze ? access : undefined;
       const view = toView(folder);
       const etc = toView(await findEtc());
-      const args = renderArguments({ ...host, etc }, view, { ...spec, hasDisk: disk !== undefined, hasFilter: filters !== undefined });
+      const harness = spec.harness === undefined ? {} : { harness: toView(resolve(spec.harness)) };
+      const has = { hasDisk: disk !== undefined, hasFilter: filters !== undefined };
+      const args = renderArguments({ ...host, etc }, view, { ...spec, ...harness, ...has });
       const bwrap = [bwrapPath, ...args];
       const plan = definedOf({ folder, view, owner: agent?.uid, diskMiB: spec.limits.diskMiB, layer: spec.layer });
       // Only root can mount the disk, so it becomes the agent's user after that.

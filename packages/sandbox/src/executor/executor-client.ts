@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { systemClock } from '@millrace/base/clock';
 import { type ExecutorCall, maxBodyBytes, maxHeadBytes, messageOf, RolloutError, readyFrame, replyFrame } from '@millrace/protocol';
 import type { z } from 'zod';
+import { LoopbackConnections } from '../loopback/connections.ts';
 import { encodeFrame, type Frame, openFrameReader } from './wire/frames.ts';
 
 interface CallSpec<T> {
@@ -43,6 +44,10 @@ export class ExecutorClient {
   readonly #isOwnLimit: (errno: string | undefined) => boolean;
   readonly #pending = new Map<number, OpenCall>();
   readonly #ready = Promise.withResolvers<void>();
+  /** Of programs in the sandbox, to services of the worker. */
+  readonly connections = new LoopbackConnections({
+    send: (method, params, body) => this.#socket.write(encodeFrame({ method, params }, body)),
+  });
   #nextId = 1;
   #isReady = false;
   #isBroken = false;
@@ -102,6 +107,7 @@ export class ExecutorClient {
     this.#ready.promise.catch(() => {}); // handled by the code that waits for it, if any
     this.#ready.reject(error);
     for (const { reject } of this.#pending.values()) reject(error);
+    this.connections.close(error);
     this.#pending.clear();
   }
 
@@ -111,6 +117,10 @@ export class ExecutorClient {
       readyFrame.parse(frame.head);
       this.#isReady = true;
       this.#ready.resolve();
+      return;
+    }
+    if (typeof frame.head === 'object' && frame.head !== null && 'event' in frame.head) {
+      this.connections.take(frame.head, frame.body);
       return;
     }
     const { id } = replyFrame.parse(frame.head);

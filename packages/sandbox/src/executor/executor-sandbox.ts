@@ -31,6 +31,7 @@ import type {
   ShellResult,
 } from '../sandbox.ts';
 import type { ExecutorClient } from './executor-client.ts';
+import { listen } from './listen.ts';
 import { openProgram } from './sandbox-program.ts';
 import { download, upload } from './transfer.ts';
 import { renderTarComment } from './wire/tar-header.ts';
@@ -76,6 +77,7 @@ export function toSandbox(parts: ExecutorSandboxParts): Sandbox {
     },
     exec: run,
     openProgram: (argv, options) => openProgram(client, argv, options),
+    listen: (options) => listen(client, options),
     upload: (from, to, options = {}) => upload(run, { from, to }, options),
     download: async (from, to, options = {}) => ({ skipped: await download(run, { from, to }, options) }),
     async readFile(path, { maxBytes, anyLink, signal }) {

@@ -95,6 +95,12 @@ test('a bash that has not yet received its command is asked at once, and given u
   assert.ok(waitedMs >= 1500, `given up ${waitedMs} ms after it was asked`);
 });
 
+test('no order of connects, writes, acknowledgements, ends and resets breaks the loopback, or exceeds a window', (t) => {
+  const seed = Number(process.env.MILLRACE_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
+  t.diagnostic(`MILLRACE_FUZZ_SEED=${seed}`);
+  assert.equal(runProbe(['fuzz-loopback', seed, 20_000]).stdout.toString(), '20000 rounds\n');
+});
+
 test('no input breaks a reader of the executor, or one of its claims', (t) => {
   const seed = Number(process.env.MILLRACE_FUZZ_SEED ?? Math.floor(Math.random() * 2 ** 31));
   const rounds = Number(process.env.MILLRACE_FUZZ_ROUNDS ?? 20_000);

@@ -13,6 +13,8 @@ import { defineLife, definePrograms, defineWalls } from './machine.ts';
 import { defineMemory } from './memory.ts';
 import { defineNamespaces } from './namespaces.ts';
 import { defineOutside } from './outside.ts';
+import { defineHarnessMount } from './programs/harness-mount.ts';
+import { defineLoopback } from './programs/loopback.ts';
 import { defineOpenPrograms } from './programs/open-program.ts';
 import { definePython } from './python.ts';
 import { defineEnds, defineOutput, defineState, defineStopping } from './shell.ts';
@@ -58,6 +60,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
     describe('stopping', () => defineStopping(context));
     describe('programs and files', () => definePrograms(context));
     describe('programs that keep running', () => defineOpenPrograms(context));
+    describe('loopback', () => defineLoopback(context));
     describe('python', () => definePython(context));
     describe('upload and download', () => defineTransfer(context));
     describe('walls', () => defineWalls(context));
@@ -75,6 +78,7 @@ export function defineSandboxSuite(name: string, openDriver: () => Promise<Sandb
       describe('forged rewards', () => defineVerifier(context));
       describe('dodged zeros', () => defineDodges(context));
     }
+    if (call) describe('harnesses', () => defineHarnessMount(context, call));
     if (call) describe('inherited descriptors', () => defineDescriptors(call));
   });
 }
