@@ -30,6 +30,7 @@ const floors = [
   'sandbox',
   'store',
   'agent',
+  'gateway',
   'scenario',
   'pipeline',
   'sampling',
@@ -59,7 +60,8 @@ const worldFloors = [
 const packageImports: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
   executor: ['protocol'],
-  server: ['protocol', 'executor'],
+  gateway: ['protocol'],
+  server: ['protocol', 'executor', 'gateway'],
   client: ['protocol'],
   cli: ['protocol', 'client', 'server'],
   testkit: ['protocol', 'server', 'client', 'cli'],

@@ -110,6 +110,7 @@ export {
   shellEnds,
   shellRunReply,
 } from './executor.ts';
+export { type GatewayInput, type GatewayOpened, gatewayOpened, gatewayRequest, gatewayReward } from './gateway.ts';
 export {
   type BackendId,
   type BatchId,

@@ -16,7 +16,7 @@ import type { AgentEnd } from '../../agent/agent-end.ts';
 import type { AgentTally } from '../../agent/turn-loop.ts';
 import type { Clock } from '../../base/clock.ts';
 import { Expired } from '../../base/deadline.ts';
-import type { Sampler } from '../../inference/sampler.ts';
+import type { JoinedLedger } from '../../gateway/gateway-book.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { Opened } from '../../scenario/hooks.ts';
 import type { Scenario } from '../../scenario/scenario.ts';
@@ -44,13 +44,19 @@ export interface Prepared {
   readonly sandbox?: Sandbox;
 }
 
+/** What was sampled: by the sampler of the agent, or by those of a gateway. */
+export interface SampledRecord {
+  readonly ledger: JoinedLedger;
+  readonly cacheWaitMs: number;
+}
+
 export class AttemptRecord {
   readonly claimed: ClaimedRollout;
   readonly sandbox = new AttemptSandbox();
   readonly tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
   readonly timings: Timings;
   stage: StageName | undefined;
-  sampler: Sampler | undefined;
+  sampler: SampledRecord | undefined;
   model = '';
   digests: ModelDigests | undefined;
   /** The date and time that its chat template writes. */

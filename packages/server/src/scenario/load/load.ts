@@ -3,6 +3,7 @@
 
 import { type OutsideConfig, outsideConfig } from '../../agent/outside/outside-config.ts';
 import { codeScenario } from '../code/code.ts';
+import { gatewayScenario } from '../gateway.ts';
 import { makeGymScenario } from '../gym/gym.ts';
 import type { GymConfig } from '../gym/gym-config.ts';
 import { makeHarborScenario } from '../harbor/harbor.ts';
@@ -56,6 +57,7 @@ export async function loadScenarios(paths: readonly string[], options: BuiltInOp
     makeGymScenario(gym),
     makeSweScenario(),
     makeHarborScenario(),
+    gatewayScenario,
     ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
   ];
   for (const scenario of builtIn) add(withKnownTools(scenario, tools), 'a built-in one');
