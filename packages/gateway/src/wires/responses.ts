@@ -78,16 +78,16 @@ export const responsesWire: Wire = {
   },
 };
 
-/** Reasoning, text and calls of one turn are items of their own: those in a row are one message. */
+/** Reasoning, text and calls of one turn are items of their own: those in a row are one message. Reasoning is not read: the turn has its ids. */
 function joinTurns(items: readonly InputItem[]): Message[] {
   const messages: Message[] = [];
-  let turn: { content: string; reasoning: string; calls: NonNullable<Message['tool_calls']> } | undefined;
+  let turn: { content: string; calls: NonNullable<Message['tool_calls']> } | undefined;
   const close = () => {
     if (turn && (turn.content !== '' || turn.calls.length > 0))
       messages.push({
         role: 'assistant',
         content: turn.content,
-        ...definedOf({ reasoning: turn.reasoning || undefined, tool_calls: turn.calls.length > 0 ? turn.calls : undefined }),
+        ...definedOf({ tool_calls: turn.calls.length > 0 ? turn.calls : undefined }),
       });
     turn = undefined;
   };
@@ -101,7 +101,7 @@ function joinTurns(items: readonly InputItem[]): Message[] {
       close();
       messages.push({ role: role === 'user' ? 'user' : 'system', content: joinText(item.content, param) });
     } else {
-      turn ??= { content: '', reasoning: '', calls: [] };
+      turn ??= { content: '', calls: [] };
       if (type === 'function_call') turn.calls.push({ id: call_id, name, arguments: readArguments(item.arguments ?? '') });
       else if (type === 'message') turn.content += joinText(item.content, param);
       else if (type !== 'reasoning') throw new GatewayError('invalid', `input of type ${type} is not supported`, param);
