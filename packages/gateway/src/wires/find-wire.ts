@@ -29,7 +29,7 @@ export function findWire(method: string, path: string, query: URLSearchParams): 
     case 'GET /v1/models':
       return found(chatWire, 'models');
   }
-  const [, model, action] = /^\/v1beta\/models\/([^/:]{1,200}):(generateContent|streamGenerateContent)$/.exec(path) ?? [];
+  const [, model, action] = /^\/v1(?:beta|alpha)?\/models\/([^/:]{1,200}):(generateContent|streamGenerateContent)$/.exec(path) ?? [];
   if (method !== 'POST' || action === undefined) return undefined;
   const isStreamed = action === 'streamGenerateContent';
   if (isStreamed && query.get('alt') !== 'sse') return found({ ...geminiWire, parse: refuseArray });

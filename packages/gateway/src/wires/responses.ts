@@ -211,8 +211,8 @@ class ResponsesStream implements WireStream {
     const prefix = { reasoning: 'rs', text: 'msg', call: 'fc' }[kind];
     this.#open = { kind, id: `${prefix}_${this.#head.id}_${this.#done.length}`, text: '', callId, name };
     const added = this.#event('response.output_item.added', { output_index: this.#done.length, item: this.#toItem('in_progress') });
-    const part = { type: 'output_text', text: '', annotations: [], logprobs: [] };
-    return closed + added + (kind === 'text' ? this.#event('response.content_part.added', { ...this.#at(), part }) : '');
+    const part = kind === 'text' ? { type: 'output_text', text: '', annotations: [], logprobs: [] } : { type: 'reasoning_text', text: '' };
+    return closed + added + (kind === 'call' ? '' : this.#event('response.content_part.added', { ...this.#at(), part }));
   }
 
   #close(): string {
@@ -221,7 +221,9 @@ class ResponsesStream implements WireStream {
     const item = this.#toItem('completed');
     const part = { type: 'output_text', text, annotations: [], logprobs: [] };
     const ends = {
-      reasoning: () => this.#event('response.reasoning_text.done', { ...this.#at(), text }),
+      reasoning: () =>
+        this.#event('response.reasoning_text.done', { ...this.#at(), text }) +
+        this.#event('response.content_part.done', { ...this.#at(), part: { type: 'reasoning_text', text } }),
       text: () =>
         this.#event('response.output_text.done', { ...this.#at(), text, logprobs: [] }) +
         this.#event('response.content_part.done', { ...this.#at(), part }),
