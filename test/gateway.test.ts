@@ -67,3 +67,31 @@ async function post(url: string, body: unknown, key?: string) {
   const reply = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
   return JSON.parse(await reply.text());
 }
+
+test('a gateway refuses other keys and broken bodies in the shape of the wire, and ends as its caller says', async () => {
+  await using backend = await openFakeBackend({ policy: () => ({ text: 'Hello.' }) });
+  await using service = await TestService.open({ workers: 1, tokenizer: await qwen3Folder() });
+  await service.client.backends.join({ url: backend.url });
+  const opened = await post(`${service.url}/v1/gateways`, {});
+  const messages = [{ role: 'user' as const, content: 'Hi.' }];
+  const foreign = new OpenAI({ baseURL: opened.base_url, apiKey: 'mrg-foreign', maxRetries: 0 });
+  await assert.rejects(foreign.chat.completions.create({ model: 'm', messages }), OpenAI.AuthenticationError);
+  const broken = await fetch(`${opened.base_url}/messages`, { method: 'POST', headers: { 'x-api-key': opened.key }, body: '{"a":' });
+  assert.equal(broken.status, 400);
+  assert.equal((await toJson(broken)).error.type, 'invalid_request_error');
+  const unknown = await fetch(`${opened.base_url}/nothing`, { headers: { authorization: `Bearer ${opened.key}` } });
+  assert.equal(unknown.status, 404);
+  assert.equal(backend.generations, 0);
+  const client = new OpenAI({ baseURL: opened.base_url, apiKey: opened.key, maxRetries: 0 });
+  await client.chat.completions.create({ model: 'm', messages });
+  const discarded = await post(`${service.url}/v1/gateways/${opened.id}/reward`, { discard: 'the task was wrong' });
+  assert.deepEqual([discarded.state, discarded.reward], ['cancelled', null]);
+  assert.equal(discarded.result.tokens.sampled > 0, true);
+  const idle = await post(`${service.url}/v1/gateways`, { idle_timeout_s: 0.2 });
+  const abandoned = await toJson(await fetch(`${service.url}/v1/gateways/${idle.id}?wait=60`));
+  assert.deepEqual([abandoned.state, abandoned.failure.code], ['failed', 'gateway-abandoned']);
+});
+
+async function toJson(reply: Response) {
+  return JSON.parse(await reply.text());
+}
