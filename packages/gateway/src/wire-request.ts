@@ -92,7 +92,7 @@ const statuses: Readonly<Record<GatewayErrorKind, number>> = {
   failed: 502,
 };
 
-/** What a client is told, in the shape of its wire. */
+/** What a client reads, in the shape of its wire. */
 export class GatewayError extends Error {
   readonly kind: GatewayErrorKind;
   /** The field of the request. */

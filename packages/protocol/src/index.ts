@@ -110,7 +110,6 @@ export {
   shellEnds,
   shellRunReply,
 } from './executor.ts';
-export { type GatewayInput, type GatewayOpened, gatewayOpened, gatewayRequest, gatewayReward } from './gateway.ts';
 export {
   type BackendId,
   type BatchId,
@@ -207,6 +206,7 @@ export {
   timings,
   tokenCounts,
 } from './rollout.ts';
+export { type GatewayInput, type GatewayOpened, gatewayOpened, gatewayRequest, gatewayReward } from './routes/gateway.ts';
 export {
   type CriticalError,
   criticalErrors,

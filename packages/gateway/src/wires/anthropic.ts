@@ -15,7 +15,7 @@ const block = z.looseObject({
   tool_use_id: z.string().optional(),
   content: z.unknown().optional(),
 });
-type Block = z.infer<typeof block>;
+type ContentBlock = z.infer<typeof block>;
 
 const anthropicRequest = z.looseObject({
   model: z.string().default(''),
@@ -68,7 +68,7 @@ export const anthropicWire: Wire = {
   toStreamError: (error) => toSse(toAnthropicError(error), 'error'),
 };
 
-function toMessages(role: 'user' | 'assistant' | 'system', content: string | Block[], param: string): Message[] {
+function toMessages(role: 'user' | 'assistant' | 'system', content: string | ContentBlock[], param: string): Message[] {
   if (typeof content === 'string') return [{ role, content }];
   if (role === 'assistant') return [toAssistant(content, param)];
   const results = content.filter(({ type }) => type === 'tool_result');
@@ -85,7 +85,7 @@ function toMessages(role: 'user' | 'assistant' | 'system', content: string | Blo
   ];
 }
 
-function toAssistant(content: readonly Block[], param: string): Message {
+function toAssistant(content: readonly ContentBlock[], param: string): Message {
   const texts = content.filter(({ type }) => type !== 'tool_use' && !type.endsWith('thinking'));
   const reasoning = content.flatMap(({ type, thinking }) => (type === 'thinking' && thinking ? [thinking] : [])).join('\n');
   const calls = content

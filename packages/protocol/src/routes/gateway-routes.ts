@@ -1,9 +1,9 @@
 // The routes of gateways: open, get, end. The requests of agents below `/v1/gateways/{id}/` have the shapes of their APIs, not ours.
 
 import { z } from 'zod';
-import { gatewayOpened, gatewayRequest, gatewayReward } from '../gateway.ts';
 import { rolloutId } from '../ids.ts';
 import { rolloutView } from '../rollout.ts';
+import { gatewayOpened, gatewayRequest, gatewayReward } from './gateway.ts';
 import { bodyErrors, intakeErrors, json, type Route, waitQuery } from './route.ts';
 
 const params = z.strictObject({ id: rolloutId });

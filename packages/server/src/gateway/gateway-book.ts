@@ -7,7 +7,7 @@ import type { EngineFacts, Message, Segment } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol';
 import type { Lineage, LineagePlace, LineageTurn } from './lineage.ts';
 
-type Reply = HistoryReply<LineagePlace, LineageTurn>;
+type SessionReply = HistoryReply<LineagePlace, LineageTurn>;
 
 export const rewardRules = ['all', 'last'] as const;
 export type RewardRule = (typeof rewardRules)[number];
@@ -64,8 +64,8 @@ export class GatewayBook {
   }
 
   /** The known turns in a new prompt: by their ids, or from their text. */
-  noteContext({ carried, rendered }: { readonly carried: readonly Reply[]; readonly rendered: readonly Reply[] }): void {
-    const count = (some: readonly Reply[]) => some.reduce((sum, { value }) => sum + value.tokenIds.length, 0);
+  noteContext({ carried, rendered }: { readonly carried: readonly SessionReply[]; readonly rendered: readonly SessionReply[] }): void {
+    const count = (some: readonly SessionReply[]) => some.reduce((sum, { value }) => sum + value.tokenIds.length, 0);
     this.#carried += count(carried);
     if (rendered.length > 0) this.#retokenised.push({ turns: rendered.length, tokens: count(rendered), at: this.lineages.length - 1 });
   }

@@ -87,7 +87,7 @@ export class GatewayHost implements AsyncDisposable {
     }
   }
 
-  async #answer({ gateway, found, request, response }: Asking): Promise<void> {
+  async #answer({ gateway, found, request, response }: GatewayCall): Promise<void> {
     const { wire, what, address } = found;
     if (what === 'models') return sendJson(response, 200, toModels(gateway.model, this.#nowS));
     const given = wire.parse(await readBody(request), address);
@@ -162,7 +162,7 @@ async function end(gateway: HostedGateway, request: IncomingMessage, response: S
   sendJson(response, 202, {});
 }
 
-interface Asking {
+interface GatewayCall {
   readonly gateway: HostedGateway;
   readonly found: FoundWire;
   readonly request: IncomingMessage;

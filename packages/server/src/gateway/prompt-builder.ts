@@ -20,7 +20,7 @@ import type { GatewayBook } from './gateway-book.ts';
 import type { GatewayOptions } from './gateway-session.ts';
 import { joinSegments, Lineage, type LineagePlace, type LineageTurn } from './lineage.ts';
 
-type Reply = HistoryReply<LineagePlace, LineageTurn>;
+type SessionReply = HistoryReply<LineagePlace, LineageTurn>;
 type Prompt = HistoryPrompt<LineagePlace, LineageTurn>;
 type Match = HistoryMatch<LineagePlace, LineageTurn>;
 
@@ -39,8 +39,8 @@ interface Draft {
   readonly ledger: Ledger;
   reason: BranchReason;
   readonly from?: LineagePlace;
-  rendered: readonly Reply[];
-  carried: readonly Reply[];
+  rendered: readonly SessionReply[];
+  carried: readonly SessionReply[];
 }
 
 const noLimits = { max_context_tokens: Number.POSITIVE_INFINITY };
@@ -92,7 +92,7 @@ export class PromptBuilder {
     return this.#options.book.lineages.find(({ tip, isBusy }) => tip === node && !isBusy);
   }
 
-  #place(lineage: Lineage, parent: Reply | undefined, request: Pick<WireRequest, 'messages' | 'tools'>): OpenedPrompt {
+  #place(lineage: Lineage, parent: SessionReply | undefined, request: Pick<WireRequest, 'messages' | 'tools'>): OpenedPrompt {
     const prompt = this.#options.history.addPrompt(parent, request, { lineage, segments: lineage.ledger.segments.length });
     return { lineage, prompt };
   }
@@ -201,10 +201,10 @@ export class PromptBuilder {
 }
 
 /** The sampled turns up to a reply, oldest first. */
-function pathOf(reply: Reply): Reply[] {
+function pathOf(reply: SessionReply): SessionReply[] {
   return [...(reply.prompt.parent ? pathOf(reply.prompt.parent) : []), reply];
 }
 
-function depthOf({ prompt }: Reply): number {
+function depthOf({ prompt }: SessionReply): number {
   return (prompt.parent ? depthOf(prompt.parent) : 0) + prompt.keys.length + 1;
 }

@@ -1,9 +1,9 @@
 // Gateways on the wire: an agent that runs elsewhere talks to one as to an LLM API, and its caller posts the reward.
 
 import { z } from 'zod';
-import { groupId, rolloutId } from './ids.ts';
-import { limits, priority, requires, templateDate } from './rollout.ts';
-import { sampling } from './sampling.ts';
+import { groupId, rolloutId } from '../ids.ts';
+import { limits, priority, requires, templateDate } from '../rollout.ts';
+import { sampling } from '../sampling.ts';
 
 export const gatewayRequest = z.strictObject({
   id: rolloutId.optional().describe('The id of the gateway and of its rollout. Default: a new id.'),

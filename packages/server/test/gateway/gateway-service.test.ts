@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { findWrongToken, openFakeBackend, qwen3Folder, renderCall, TestService } from '@millrace/testkit';
 import OpenAI from 'openai';
 
-const longText = 'There is one file. It is named a.txt, and nobody has read it since it was written by the last agent that was here.';
+const longText = 'There is one file. It is named a.txt, and no one has read it since it was written by the last agent that was here.';
 
 const tools = [
   {
