@@ -2,12 +2,10 @@
 // exact.
 
 import { isDeepStrictEqual } from 'node:util';
-import type { BranchReason, HistoryReply } from '@millrace/gateway';
+import type { BranchReason } from '@millrace/gateway';
 import type { EngineFacts, Message, Segment } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol';
-import type { Lineage, LineagePlace, LineageTurn } from './lineage.ts';
-
-type SessionReply = HistoryReply<LineagePlace, LineageTurn>;
+import type { Lineage, SessionReply } from './lineage.ts';
 
 export const rewardRules = ['all', 'last'] as const;
 export type RewardRule = (typeof rewardRules)[number];

@@ -1,7 +1,7 @@
 // One line of a session's history: a ledger, the sampler that continues it, and how it began. A new line starts with a copy of the ids
 // that it shares with another one, as a prompt: they are trained where they were sampled.
 
-import type { BranchReason } from '@millrace/gateway';
+import type { BranchReason, HistoryReply } from '@millrace/gateway';
 import type { Message, Segment, ToolSpec } from '@millrace/protocol';
 import type { Sampler } from '../inference/sampler.ts';
 import type { Rendered } from '../trajectory/ledger.ts';
@@ -49,6 +49,9 @@ export interface LineageTurn extends LineagePlace {
   readonly tokenIds: Int32Array;
   readonly text: string;
 }
+
+/** A reply in the tree of a session. */
+export type SessionReply = HistoryReply<LineagePlace, LineageTurn>;
 
 /** Everything up to a place, as one prompt. */
 export function joinSegments(segments: readonly Segment[]): Rendered {

@@ -1,15 +1,7 @@
 // From the messages of a request to a ledger whose end is its prompt: the line that it continues, or a new one. Known turns are put in
 // with their ids; the rest is rendered by the chat template.
 
-import {
-  type BranchReason,
-  GatewayError,
-  type History,
-  type HistoryMatch,
-  type HistoryPrompt,
-  type HistoryReply,
-  type WireRequest,
-} from '@millrace/gateway';
+import { type BranchReason, GatewayError, type History, type HistoryMatch, type HistoryPrompt, type WireRequest } from '@millrace/gateway';
 import { definedOf, type Message, messageOf, type ToolCall } from '@millrace/protocol';
 import type { Steps } from '../base/pace.ts';
 import { appendNext, renderResults } from '../trajectory/branch.ts';
@@ -18,9 +10,8 @@ import { Ledger } from '../trajectory/ledger.ts';
 import { toCallId } from '../trajectory/tool-calls/tool-calls.ts';
 import type { GatewayBook } from './gateway-book.ts';
 import type { GatewayOptions } from './gateway-session.ts';
-import { joinSegments, Lineage, type LineagePlace, type LineageTurn } from './lineage.ts';
+import { joinSegments, Lineage, type LineagePlace, type LineageTurn, type SessionReply } from './lineage.ts';
 
-type SessionReply = HistoryReply<LineagePlace, LineageTurn>;
 type Prompt = HistoryPrompt<LineagePlace, LineageTurn>;
 type Match = HistoryMatch<LineagePlace, LineageTurn>;
 
