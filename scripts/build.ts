@@ -42,7 +42,7 @@ export const plans: readonly PackagePlan[] = [
       'attack-player': 'packages/cli/src/attack/player-main.ts',
       scenario: 'packages/scenarios/src/public.ts',
     },
-    workspaces: ['cli', 'server', 'scenarios', 'store', 'sandbox', 'engines', 'model', 'base', 'client', 'protocol', 'testkit'],
+    workspaces: ['cli', 'server', 'gateway', 'scenarios', 'store', 'sandbox', 'engines', 'model', 'base', 'client', 'protocol', 'testkit'],
     libraries: ['fastify', 'undici', '@modelcontextprotocol/sdk', 'eventsource-parser', 'pino', 'string-width', 'wrap-ansi'],
     target: 'node24',
   },

@@ -27,7 +27,7 @@ const serverSources = sources.filter(({ path }) => path.startsWith('packages/ser
 const servicePackages = ['base', 'model', 'engines', 'sandbox', 'store', 'scenarios', 'server'];
 const serviceSources = sources.filter(({ path }) => servicePackages.includes(packageOf(path) ?? ''));
 
-const floors = ['inference', 'harness', 'agent', 'pipeline', 'batches', 'http', 'tool-server', 'cluster'];
+const floors = ['inference', 'agent', 'gateway', 'pipeline', 'batches', 'http', 'tool-server', 'cluster'];
 
 /** The folders of the second test tier; its tests stand on top. */
 const worldFloors = [
@@ -57,8 +57,9 @@ const packageImports: Readonly<Record<string, readonly string[]>> = {
   sandbox: ['protocol', 'base'],
   store: ['protocol', 'base', 'engines'],
   scenarios: ['protocol', 'base', 'model', 'sandbox'],
-  server: ['protocol', ...servicePackages],
+  server: ['protocol', 'gateway', ...servicePackages],
   dashboard: ['protocol'],
+  gateway: ['protocol'],
   client: ['protocol'],
   cli: ['protocol', 'client', ...servicePackages],
   testkit: ['protocol', 'client', 'cli', ...servicePackages],

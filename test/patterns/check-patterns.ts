@@ -19,7 +19,7 @@ export interface UsedPattern {
 /** Without testkit, which reads no text of an agent or a caller. */
 export function listPatterns(): readonly UsedPattern[] {
   const used = new Map<string, { source: string; flags: string; places: string[] }>();
-  for (const path of globSync('packages/{protocol,base,model,engines,sandbox,store,scenarios,server,client,cli}/src/**/*.ts', {
+  for (const path of globSync('packages/{protocol,gateway,base,model,engines,sandbox,store,scenarios,server,client,cli}/src/**/*.ts', {
     cwd: root,
   }).sort())
     for (const { source, flags, line } of findPatterns(readFileSync(join(root, path), 'utf8')).patterns) {

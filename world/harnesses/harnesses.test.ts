@@ -17,7 +17,7 @@ import {
   type SandboxDriver,
   type SandboxSpec,
 } from '@millrace/sandbox';
-import { type Harness, harnessCatalog, installHarness, runHarness } from '@millrace/server';
+import { type Harness, harnessCatalog, installHarness, runHarness } from '@millrace/sandbox';
 import { makeTempFolder, makeTinyImage, type TempFolder } from '@millrace/testkit';
 import { worldCacheFolder } from '../engines/world-cache.ts';
 import { openScriptedModel } from './scripted-model.ts';

@@ -1,13 +1,15 @@
 // What other packages may use of the model package, name by name.
 
-export { type Conversation, type LocalConversation, type ModelDigests, openConversation } from './conversation.ts';
+export { type Conversation, type LocalConversation, type ModelDigests, openConversation, type RenderedMessages } from './conversation.ts';
 export { JinjaTemplate } from './jinja/jinja.ts';
 export { appendNext, renderNext, renderResults } from './ledger/branch.ts';
 export { chooseResultRoom, chooseTurnTokens, fitResults } from './ledger/budget.ts';
-export { Ledger } from './ledger/ledger.ts';
+export { Ledger, type Rendered } from './ledger/ledger.ts';
 export { type ModelConfig, modelConfig } from './model-config.ts';
 export type { ModelProfile, ProfileCheck } from './model-profile.ts';
 export { parseLongTurn } from './read-turn.ts';
 export { openRemoteConversation } from './remote-conversation.ts';
 export { openTokenizer, runSteps, type Tokenizer } from './tokenizer/tokenizer.ts';
+export { thinkTags } from './tool-calls/reasoning.ts';
+export { type ParsedTurn, type ReasoningTags, type ToolFormat, toCallId } from './tool-calls/tool-calls.ts';
 export { toolParserNames, toolParsers } from './tool-calls/tool-parsers.ts';

@@ -225,6 +225,7 @@ export {
   type TokenPieces,
   type VersionPoint,
 } from './routes/dashboard-routes.ts';
+export { type GatewayInput, type GatewayOpened, gatewayOpened, gatewayRequest, gatewayReward } from './routes/gateway.ts';
 export {
   type CriticalError,
   criticalErrors,

@@ -23,6 +23,7 @@ export const workerReport = z.object({
   loop_lag_ms: z.object({ p50: z.number(), p99: z.number(), max: z.number() }).describe('Over the last ten seconds or so.'),
   rss_bytes: z.int(),
   machine: machineReport.optional().describe('The machine that it runs on.'),
+  gateway_url: z.string().optional().describe('Where it takes the requests of the gateways that it holds; the server calls it.'),
   lease_ms: z.int().optional().describe('How long a renewal lasts.'),
   draining: z.boolean().optional().describe('It takes no more rollouts, and leaves when those that it holds have ended.'),
 });

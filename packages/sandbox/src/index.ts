@@ -8,6 +8,10 @@ export { leastMemoryMiB, sandboxConfig } from './config.ts';
 export { findExecutor } from './executor/executor-files.ts';
 export { renderTarHeader, renderTarPadding } from './executor/wire/tar-header.ts';
 export { findRefusal, toSandboxMeans } from './grant.ts';
+export { harnessCatalog } from './harness/catalog/catalog.ts';
+export type { Harness } from './harness/harness.ts';
+export { installHarness } from './harness/install-harness.ts';
+export { runHarness } from './harness/run-harness.ts';
 export { findApptainer } from './images/apptainer-program.ts';
 export { parseDockerfile } from './images/dockerfile/dockerfile.ts';
 export { digestFolder } from './images/dockerfile/dockerfile-key.ts';
@@ -16,11 +20,10 @@ export { type CachedImage, ImageCache } from './images/image-cache.ts';
 export { findMissingImage } from './images/image-source.ts';
 export { LayerCache } from './layers/layer-cache.ts';
 export { holdLayers } from './layers/layer-holding.ts';
-export { harnessFolder, linkFolder } from './layout.ts';
+export { linkFolder } from './layout.ts';
 export { type CgroupBase, controllers, findCgroups } from './limits/cgroups.ts';
 export { OwnClock } from './limits/own-clock.ts';
 export { findDisturbance, OwnTime, type OwnTimeOptions, toStarved } from './limits/own-time.ts';
-export { makeOnce } from './run-folder/make-once.ts';
 export { measureSocketPath, sweepRunFolder } from './run-folder/run-folder.ts';
 export type {
   ExecOptions,

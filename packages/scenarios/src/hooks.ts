@@ -9,9 +9,9 @@ import { openRespond } from './open-respond.ts';
 import { type OpenedTools, openAllTools } from './open-tools.ts';
 import { safeParseTask } from './read-task.ts';
 import type { CollectContext, CompactContext, EvaluateContext, InitContext, Opening, Preparation, Scenario } from './scenario.ts';
+import type { Respond } from './tools/agent-part.ts';
 import { outsideConfig } from './tools/outside/outside-config.ts';
 import { OutsideTools } from './tools/outside/outside-tools.ts';
-import type { Respond } from './tools/respond.ts';
 import type { Tool } from './tools/tool.ts';
 import type { Score } from './verifier/verifier.ts';
 

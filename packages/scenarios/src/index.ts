@@ -13,8 +13,8 @@ export { isSameJson } from './code/output/exact-json.ts';
 export { toCodeTask } from './code/rows/convert-row.ts';
 export { findTestFault } from './code/test-fault.ts';
 export { defineTool } from './custom-tool.ts';
-export { type GymConfig, gymConfig } from './gym/gym-config.ts';
-export { gymTask } from './gym/gym-task.ts';
+export { GatewayOutcome, type GatewayTask, gatewayScenarioName, gatewayTask, type RewardRule } from './gateway.ts';
+export { type GymConfig, gymConfig, gymTask } from './gym/gym-task.ts';
 export { readHarborSubmissions } from './harbor/submissions.ts';
 export {
   collectScenario,
@@ -37,8 +37,7 @@ export { type BuiltInOptions, loadScenarios, type Scenarios } from './load/load.
 export { judgeMath } from './math/judge-math.ts';
 export type { SidecarOptions } from './python/sidecar.ts';
 export { safeParseTask } from './read-task.ts';
-export { withoutRoutingFields } from './routing-fields.ts';
-export { toColumns } from './row.ts';
+export { toColumns, withoutRoutingFields } from './row.ts';
 export { defineScenario, type InitContext, type Opening, type Scenario, type TaskTrial } from './scenario.ts';
 export { ScenarioError } from './scenario-error.ts';
 export { judgeConfig } from './stem/judge-config.ts';
@@ -48,7 +47,7 @@ export { findFault, judgeTests } from './swe/grade/verdict.ts';
 export { logParserNames, logParserOf, toLogParserName } from './swe/logs/parse-log.ts';
 export { filesOf } from './swe/rows/row.ts';
 export { kindOf as sweRowKindOf, type RowKind as SweRowKind, rowKinds as sweRowKinds, toTask as toSweTask } from './swe/rows/rows.ts';
-export type { AgentEnd } from './tools/agent-end.ts';
+export type { AgentEnd, Respond } from './tools/agent-part.ts';
 export { renderShellResult } from './tools/bash-tool.ts';
 export { cutText } from './tools/cut-text.ts';
 export { insertAfter, renderLines, replaceOnce } from './tools/editor-text.ts';
@@ -56,7 +55,6 @@ export { renderPythonResult } from './tools/ipython-tool.ts';
 export { outsideConfig } from './tools/outside/outside-config.ts';
 export { OutsideTools } from './tools/outside/outside-tools.ts';
 export { type Prompts, readPrompts, renderPromptFiles } from './tools/prompts.ts';
-export type { Respond } from './tools/respond.ts';
 export type { Tool } from './tools/tool.ts';
 export { thinkTool } from './tools/tools.ts';
 export { lintCheck } from './verifier/lint/lint-check.ts';

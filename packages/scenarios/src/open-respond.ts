@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { callScenario } from './call-scenario.ts';
 import type { Opening } from './scenario.ts';
 import { toContext, withinTime } from './tool-time.ts';
-import type { Respond, ScenarioReply } from './tools/respond.ts';
+import type { Respond, ScenarioReply } from './tools/agent-part.ts';
 
 /** Checked when it is used, with that of the submission. */
 const sampling = z.custom<SamplingInput>((value) => typeof value === 'object' && value !== null, 'must be an object').optional();

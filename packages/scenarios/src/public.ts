@@ -35,7 +35,7 @@ export {
   type TurnReply,
 } from './scenario.ts';
 export { type ScenarioBlame, ScenarioError } from './scenario-error.ts';
-export type { AgentEnd } from './tools/agent-end.ts';
+export type { AgentEnd } from './tools/agent-part.ts';
 export { type McpChoice, type ToolChoice, type ToolName, toolChoice } from './tools/tool-names.ts';
 export { lintCheck } from './verifier/lint/lint-check.ts';
 export type { LintFinding, LintRule } from './verifier/lint/lint-finding.ts';

@@ -4,7 +4,7 @@
 import type { Limits, Message, SamplingInput, Schema, StoppedBy } from '@millrace/protocol';
 import type { Sandbox, SandboxSpec } from '@millrace/sandbox';
 import type { CustomTool, CustomToolContext } from './custom-tool.ts';
-import type { AgentEnd } from './tools/agent-end.ts';
+import type { AgentEnd } from './tools/agent-part.ts';
 import type { Prompts } from './tools/prompts.ts';
 import type { ToolChoice } from './tools/tool-names.ts';
 import type { Score } from './verifier/verifier.ts';

@@ -26,7 +26,7 @@ describe('loading scenarios', () => {
 
   test('math, code, stem, shell, gym, swe and harbor are built in, also under the names that ProRL Agent uses', async () => {
     const scenarios = await loadScenarios([]);
-    assert.deepEqual(scenarios.names(), ['math', 'code', 'stem', 'shell', 'gym', 'swe', 'harbor']);
+    assert.deepEqual(scenarios.names(), ['math', 'code', 'stem', 'shell', 'gym', 'swe', 'harbor', 'gateway']);
     assert.equal(scenarios.get('deepscaler')?.name, 'math');
     assert.equal(scenarios.get('chess'), undefined);
   });

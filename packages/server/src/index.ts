@@ -8,10 +8,6 @@ export { openRootlessPostgres, type RootlessPostgres } from './cluster/rootless-
 export { type SlurmConfig, type SlurmRole, slurmRoles } from './cluster/slurm-config.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
-export { harnessCatalog } from './harness/catalog/catalog.ts';
-export type { Harness } from './harness/harness.ts';
-export { installHarness } from './harness/install-harness.ts';
-export { runHarness } from './harness/run-harness.ts';
 export { viewFile } from './http/dashboard/view-file.ts';
 export { PolicyGate } from './inference/policy-gate.ts';
 export { BackendPool } from './inference/pool/pool.ts';

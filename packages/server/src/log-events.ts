@@ -12,6 +12,10 @@ const storeFails =
   'Check the disk of the store: free space, errors, and other processes that lock the file. It is repeated until it succeeds.';
 
 export const logEvents = {
+  'gateway-request-failed': {
+    means: 'A request of a gateway failed with an error that no rule expects.',
+    hint: 'Read `error`, and report it. The client got a 502.',
+  },
   'agents-are-root': {
     means: 'Agents run as root inside their sandboxes.',
     hint: 'Start the service as a normal user, or install what the message names. See docs/security.md.',

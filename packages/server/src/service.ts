@@ -38,6 +38,7 @@ import { TaskFiles } from './batches/task-files.ts';
 import { WebhookSender } from './batches/webhook.ts';
 import { WebhookTargets } from './batches/webhook-target.ts';
 import type { ServiceConfig } from './config.ts';
+import { GatewayHost } from './gateway/gateway-host.ts';
 import { runHousekeeping } from './housekeeping.ts';
 import type { AppOptions } from './http/app.ts';
 import { checkListen } from './http/request/auth.ts';
@@ -162,6 +163,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   );
   const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, toBuiltIn(config, log))));
   const outside = stack.use(await orStartError(async () => new OutsideTools(config.tools)));
+  const gateways = stack.use(await GatewayHost.open({ host: config.pipeline.gatewayHost, clock: systemClock, log }));
   const { prompts } = config;
   const texts = prompts === undefined ? undefined : await orStartError(async () => readPrompts(prompts));
   const worker = stack.use(
@@ -180,6 +182,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       loopLag,
       machine: toMachineReport(config, scenarios),
       outside,
+      gateways,
       ...definedOf({ prompts: texts, launch: options.launch }),
     }),
   );

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { BackendId, EngineFacts, FinishReason, Message, RoutedExperts, SamplingMask, Segment, StoppedBy } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol';
 
-interface Rendered {
+export interface Rendered {
   readonly tokenIds: ArrayLike<number>;
   readonly text: string;
   readonly messages: readonly Message[];

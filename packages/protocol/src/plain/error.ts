@@ -66,6 +66,8 @@ export const errorTable = {
   'evaluate-disturbed': { blame: 'service', retryable: true, status: 500 },
   'artifact-too-large': { blame: 'policy', retryable: false, status: 500 },
   'too-stale': { blame: 'service', retryable: true, status: 500 },
+  // No client used a gateway, and no caller ended it.
+  'gateway-abandoned': { blame: 'caller', retryable: false, status: 409 },
   'worker-lost': { blame: 'service', retryable: true, status: 500 },
 } as const satisfies Record<string, ErrorRow>;
 

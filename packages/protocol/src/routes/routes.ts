@@ -11,6 +11,7 @@ import { trajectoryView } from '../trajectory.ts';
 import { serviceStatus } from '../worker.ts';
 import { batchRoutes } from './batch-routes.ts';
 import { evaluationRoutes } from './evaluation-routes.ts';
+import { gatewayRoutes } from './gateway-routes.ts';
 import { machineRoutes } from './machine-routes.ts';
 import { policyRoutes } from './policy-routes.ts';
 import { llmServerRequest, processReply, processRequest, prorlCancelRequest, prorlReply, prorlStatus } from './prorl.ts';
@@ -100,6 +101,7 @@ export const routes = {
   },
   ...batchRoutes,
   ...evaluationRoutes,
+  ...gatewayRoutes,
   joinBackend: {
     method: 'POST',
     path: '/v1/backends',

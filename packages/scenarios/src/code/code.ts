@@ -2,8 +2,8 @@
 
 import { definedOf, RolloutError } from '@millrace/protocol';
 import { shapeReward } from '../reward/shaping.ts';
-import { withoutRoutingFields } from '../routing-fields.ts';
 import type { Row } from '../row.ts';
+import { withoutRoutingFields } from '../row.ts';
 import type { Scenario, TaskTrial } from '../scenario.ts';
 import { needsSandbox } from '../tools/tool-names.ts';
 import { gradeInThread } from '../verifier/graders.ts';

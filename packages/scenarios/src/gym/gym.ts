@@ -9,7 +9,7 @@ import { definedOf, type Message, messageOf } from '@millrace/protocol';
 import type { InitContext, Opening, Scenario, TaskTrial, TurnReply } from '../scenario.ts';
 import { ScenarioError } from '../scenario-error.ts';
 import { closeReply, Environment, EnvironmentError, resetReply, type StepReply, stepReply } from './environment.ts';
-import type { GymConfig } from './gym-config.ts';
+import type { GymConfig } from './gym-task.ts';
 import { type GymTask, gymTask } from './gym-task.ts';
 
 const hostPath = '/tmp/millrace-gym-host.py';

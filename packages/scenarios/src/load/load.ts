@@ -2,8 +2,9 @@
 // used is refused with its name, the line where there is one, and what to do.
 
 import { codeScenario } from '../code/code.ts';
+import { gatewayScenario } from '../gateway.ts';
 import { makeGymScenario } from '../gym/gym.ts';
-import type { GymConfig } from '../gym/gym-config.ts';
+import type { GymConfig } from '../gym/gym-task.ts';
 import { makeHarborScenario } from '../harbor/harbor.ts';
 import { mathScenario } from '../math/math.ts';
 import type { SidecarOptions } from '../python/sidecar.ts';
@@ -56,6 +57,7 @@ export async function loadScenarios(paths: readonly string[], options: BuiltInOp
     makeGymScenario(gym),
     makeSweScenario(),
     makeHarborScenario(),
+    gatewayScenario,
     ...(rewardServers.length > 0 ? [makeRewardScenario(rewardServers)] : []),
   ];
   for (const scenario of builtIn) add(withKnownTools(scenario, tools), 'a built-in one');

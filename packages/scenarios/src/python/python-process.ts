@@ -2,14 +2,14 @@
 // killed together with the programs that it started.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@millrace/base/clock';
 import { findParts } from '@millrace/base/parts';
 import { sendSignal } from '@millrace/base/processes';
 import { messageOf } from '@millrace/protocol';
-import { findPython } from './find-python.ts';
-import { openLineReader } from './line-reader.ts';
 import { type FromPython, fromPython, type PythonDescription, PythonError, type ToPython } from './wire.ts';
 
 interface ProcessEvents {
@@ -161,4 +161,27 @@ export class PythonProcess {
     if (this.#child.pid !== undefined) sendSignal(-this.#child.pid, 'SIGKILL'); // also the programs that it started
     this.#events.onEnd(this.#endedBy);
   }
+}
+
+/** Returns the function that takes the pieces of a stream. A line may come in many; each is copied once. */
+function openLineReader(onLine: (line: Buffer) => void): (chunk: Buffer) => void {
+  let pieces: Buffer[] = [];
+  return (chunk) => {
+    let from = 0;
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
+      pieces.push(chunk.subarray(from, at));
+      const line = pieces.length === 1 ? (pieces[0] ?? Buffer.alloc(0)) : Buffer.concat(pieces);
+      pieces = [];
+      from = at + 1;
+      onLine(line);
+    }
+    if (from < chunk.length) pieces.push(chunk.subarray(from));
+  };
+}
+
+/** The virtual environment next to the file, otherwise the Python on the path; `MILLRACE_PYTHON` names another. */
+function findPython(file: string, env: Readonly<Record<string, string | undefined>> = process.env): string {
+  if (env.MILLRACE_PYTHON !== undefined && env.MILLRACE_PYTHON !== '') return env.MILLRACE_PYTHON;
+  const own = join(dirname(file), '.venv/bin/python');
+  return existsSync(own) ? own : 'python3';
 }

@@ -3,8 +3,7 @@
 
 import { tryTexts } from '../answer/own-solution.ts';
 import { shapeReward } from '../reward/shaping.ts';
-import { withoutRoutingFields } from '../routing-fields.ts';
-import { answerOf, questionOf, type Row } from '../row.ts';
+import { answerOf, questionOf, type Row, withoutRoutingFields } from '../row.ts';
 import type { Scenario } from '../scenario.ts';
 import { labelOf, needsSandbox } from '../tools/tool-names.ts';
 import { gradeInThread } from '../verifier/graders.ts';

@@ -5,7 +5,7 @@ import { systemClock } from '@millrace/base/clock';
 import { definedOf, RolloutError } from '@millrace/protocol';
 import type { Sandbox, SandboxSpec } from '@millrace/sandbox';
 import { shapeReward } from '../reward/shaping.ts';
-import { withoutRoutingFields } from '../routing-fields.ts';
+import { withoutRoutingFields } from '../row.ts';
 import type { Scenario, TaskTrial } from '../scenario.ts';
 import { Prompts } from '../tools/prompts.ts';
 import { labelOf } from '../tools/tool-names.ts';

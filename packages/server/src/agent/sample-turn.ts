@@ -12,7 +12,14 @@ export interface TurnPlan {
   readonly sampling: Sampling;
   /** What the agent's message has already, if the turn continues one. */
   readonly openText: string;
+  /** Receives the tokens as they are sampled, where the backend streams. */
+  readonly onTokens?: TurnRequest['onTokens'];
 }
+
+/** What a turn needs of the agent. */
+type TurnOptions = Pick<AgentOptions, 'sampler' | 'conversation' | 'limits' | 'tally' | 'signal' | 'pace'> & {
+  readonly tools: readonly Pick<AgentOptions['tools'][number], 'spec'>[];
+};
 
 export interface TakenTurn {
   /** What the scenario reads of it. */
@@ -25,10 +32,13 @@ export interface TakenTurn {
   readonly stoppedBy?: StoppedBy;
   /** All text of the agent's message so far. */
   readonly wholeText: string;
+  /** As the ledger has it. */
+  readonly message: Message;
+  readonly cachedTokens?: number;
 }
 
 /** Undefined when the context is full. */
-export async function sampleTurn(options: AgentOptions, { sampling, openText }: TurnPlan): Promise<TakenTurn | undefined> {
+export async function sampleTurn(options: TurnOptions, { sampling, openText, onTokens }: TurnPlan): Promise<TakenTurn | undefined> {
   const { sampler, conversation, tools, limits, tally, signal, pace } = options;
   const { ledger } = sampler;
   const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
@@ -48,6 +58,7 @@ export async function sampleTurn(options: AgentOptions, { sampling, openText }: 
     onPart,
     findStop: (ids) => findStopString(ids, sampling, decode),
     chat: () => ({ messages: ledger.messages, tools: specs }),
+    ...definedOf({ onTokens }),
   };
   const last = await sampler.sample(request).catch(passContextLength);
   if (!last) return undefined;
@@ -70,7 +81,8 @@ export async function sampleTurn(options: AgentOptions, { sampling, openText }: 
     : { role: 'assistant', content, ...definedOf({ reasoning, tool_calls }) };
   ledger.appendSampled({ ...last, text: parts.length === 0 ? text : await decode(last.tokenIds), messages: [said] });
   const shown = await showText({ text, content, decodeLast: () => decode(last.tokenIds.subarray(-1)) }, last.stoppedBy, sampling);
-  return { content: shown, calls, malformed, tokens: tokenIds.length, cut, wholeText, ...definedOf({ stoppedBy: last.stoppedBy }) };
+  const more = definedOf({ stoppedBy: last.stoppedBy, cachedTokens: last.cachedTokens });
+  return { content: shown, calls, malformed, tokens: tokenIds.length, cut, wholeText, message: said, ...more };
 }
 
 /** The content without what stopped the turn, or up to it. A stop string inside the reasoning is only in the whole text. */

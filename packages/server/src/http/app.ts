@@ -26,6 +26,7 @@ import { acceptJson } from './request/json-body.ts';
 import { mountBackends } from './routes/backend-routes.ts';
 import { mountBatches } from './routes/batch-routes.ts';
 import { mountEvaluations } from './routes/evaluation-routes.ts';
+import { mountGateways } from './routes/gateway-routes.ts';
 import { mountPolicy } from './routes/policy-routes.ts';
 import { mountRollouts } from './routes/rollout-routes.ts';
 import { mountService } from './routes/service-routes.ts';
@@ -64,6 +65,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   mountRollouts(app, context);
   mountBatches(app, context);
   mountEvaluations(app, context);
+  mountGateways(app, context);
   mountBackends(app, context);
   mountPolicy(app, context);
   mountService(app, context);

@@ -17,6 +17,8 @@ export interface TurnRequest {
    * while it was sampled. Without it a part that was cut is discarded.
    */
   readonly onPart?: (part: SampledTurn) => Promise<void> | void;
+  /** Receives each token once, as it arrives, where the server streams. What it got of a call that breaks is a part of the turn. */
+  readonly onTokens?: GenerateRequest['onTokens'];
 }
 
 export interface SampledTurn extends Generation {

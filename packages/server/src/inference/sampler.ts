@@ -26,6 +26,8 @@ import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendCall, BackendLease } from './pool/lease.ts';
 import type { BackendPool, MoveReason } from './pool/pool.ts';
 import type { SampledTurn, TurnRequest } from './sampled-turn.ts';
+import { checkStaleness } from './staleness.ts';
+import { openStreamedPart } from './streamed-part.ts';
 import { endAtStop, isDivisible, type Remainder, toEnd, toRest } from './turn-rest.ts';
 import { splitByVersion } from './version-parts.ts';
 
@@ -67,8 +69,8 @@ interface Placement {
 /** How one call went. `part` is absent if a pause cut it before its first token. */
 type CallResult =
   | { readonly kind: 'answered'; readonly generation: Generation; readonly part?: SampledTurn }
-  | { readonly kind: 'failed'; readonly error: RolloutError }
-  | { readonly kind: 'stopped'; readonly error: unknown };
+  | { readonly kind: 'failed'; readonly error: RolloutError; readonly part?: SampledTurn }
+  | { readonly kind: 'stopped'; readonly error: unknown; readonly part?: SampledTurn };
 
 export class Sampler implements Disposable {
   readonly ledger: Ledger;
@@ -79,6 +81,8 @@ export class Sampler implements Disposable {
   /** The flushes of the caches that the last call knew of. */
   #flushes: number | undefined;
   #openingTokens: number | undefined;
+  /** Whether the last call failed: the next one goes elsewhere. */
+  #isBroken = false;
 
   constructor(options: SamplerOptions) {
     this.ledger = options.ledger;
@@ -93,8 +97,9 @@ export class Sampler implements Disposable {
     let rest: Remainder = { ...turn, before: new Int32Array(0), retries: 0 };
     const keepsParts = onPart !== undefined && isDivisible(turn.sampling);
     for (;;) {
+      signal.throwIfAborted();
       await this.#waitForPolicy(signal);
-      this.#checkStaleness();
+      checkStaleness(this.ledger, this.#options);
       const answer = await retry((failures) => this.#attempt(rest, failures > 0), retrying);
       const sampled = answer && (await endAtStop(answer, rest));
       if (!sampled || (sampled.finishReason === 'abort' && !keepsParts)) {
@@ -134,7 +139,8 @@ export class Sampler implements Disposable {
     const call = placement.lease.startCall();
     const result = await this.#call(placement, call, { ...rest, uncharged });
     this.#report(call, result, clock.monotonic() - startedAt - unchargedMs);
-    if (result.kind === 'answered') return result.part;
+    this.#isBroken = result.kind === 'failed';
+    if (result.kind === 'answered' || result.part) return result.part;
     rest.retries += 1;
     throw result.error;
   }
@@ -142,7 +148,7 @@ export class Sampler implements Disposable {
   /** Keeps the backend of the last turn if it can. It holds no pass while it waits, so a pause does not wait for it. */
   async #place(signal: AbortSignal, hasFailed: boolean): Promise<Placement> {
     const { gate } = this.#options;
-    for (let reason: MoveReason | undefined = hasFailed ? 'failed' : undefined; ; ) {
+    for (let reason: MoveReason | undefined = hasFailed || this.#isBroken ? 'failed' : undefined; ; ) {
       const lease = await this.#takeLease(reason ?? this.#findMoveReason(), signal);
       const room = lease.admit(this.#toCacheTurn(), signal);
       if (room) this.cacheWaitMs += await this.#uncharged(() => room);
@@ -198,11 +204,14 @@ export class Sampler implements Disposable {
     const { sessionId, pool } = this.#options;
     const adapter = definedOf({ adapter: pass?.adapter });
     const { watch } = lease.entry;
+    const stream = openStreamedPart(rest);
+    const engine = () => toEngineFacts(lease.entry, sampling);
     try {
       const server = await watch?.start({ signal, uncharged });
       // The proof may have shown that it is another server, which is called over other connections.
       const backend = lease.backend ?? given;
       const first = backend.policyVersion;
+      stream?.begin({ ...adapter, policyVersions: { first, last: first }, backend: backend.id, engine: engine(), retries });
       const generation = await backend.generate({
         promptJson: this.ledger.promptJson,
         promptTokens: this.ledger.length,
@@ -210,13 +219,14 @@ export class Sampler implements Disposable {
         maxTokens,
         stopTokenIds,
         sessionId,
-        ...definedOf({ rank: lease.rank, knownExperts: this.ledger.knownExperts, chat }),
+        ...definedOf({ rank: lease.rank, knownExperts: this.ledger.knownExperts, chat, onTokens: stream?.onTokens }),
         requestId: `${sessionId}-${randomUUID()}`,
         signal,
         onProgress: (sampledTokens) => call.progress(sampledTokens),
         ...adapter,
         ...definedOf({ cut: pass?.cut, cacheSalt: pass?.cacheSalt, priority: pool.prioritizesLong ? this.ledger.turn : undefined }),
       });
+      stream?.end();
       if (server !== undefined) await watch?.confirm(server, { signal, uncharged });
       const { finishReason, stoppedBy } = toEnd(generation, rest);
       if (finishReason === 'abort' && generation.tokenIds.length === 0) {
@@ -225,12 +235,13 @@ export class Sampler implements Disposable {
         return { kind: 'failed', error: new RolloutError('backend-failed', message, { details: { reason: 'aborted' } }) };
       }
       const policyVersions = { first, last: lease.backend?.policyVersion ?? first };
-      const engine = toEngineFacts(lease.entry, sampling);
       const end = { finishReason, ...definedOf({ stoppedBy }) };
-      const part = { policyVersions, ...generation, ...adapter, ...end, backend: backend.id, engine, retries };
+      const part = { policyVersions, ...generation, ...adapter, ...end, backend: backend.id, engine: engine(), retries };
       return { kind: 'answered', generation, part };
     } catch (error) {
-      return error instanceof RolloutError && !signal.aborted ? { kind: 'failed', error } : { kind: 'stopped', error };
+      const part = definedOf({ part: stream?.part });
+      if (!(error instanceof RolloutError) || signal.aborted) return { kind: 'stopped', error, ...part };
+      return { kind: 'failed', error: stream?.refuse(error) ?? error, ...part };
     }
   }
 
@@ -252,18 +263,6 @@ export class Sampler implements Disposable {
   async #waitForPolicy(signal: AbortSignal): Promise<void> {
     const { gate } = this.#options;
     if (gate && !gate.isOpen) await this.#uncharged(() => gate.opened({ signal }));
-  }
-
-  /** Not part of an attempt: the rollout starts again from its opening, so a retry from here does not help. */
-  #checkStaleness(): void {
-    const { gate, maxStaleness = Number.POSITIVE_INFINITY } = this.#options;
-    const { first, last } = this.ledger.policyVersions ?? {};
-    if (first === undefined || last === undefined) return;
-    // A server may report newer weights than any resume has named.
-    const current = Math.max(gate?.policyVersion ?? 0, last);
-    if (current - first <= maxStaleness) return;
-    const ages = `started at policy version ${first}, ${current - first} behind the current ${current}`;
-    throw new RolloutError('too-stale', `the rollout ${ages}; at most ${maxStaleness} are allowed`);
   }
 
   get #uncharged(): Uncharged {

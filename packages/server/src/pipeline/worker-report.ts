@@ -23,6 +23,7 @@ export interface ReportDeps {
   readonly config: PipelineConfig;
   /** The machine that the worker runs on. */
   readonly machine?: MachineReport;
+  readonly gateways?: { readonly url: string };
 }
 
 interface WorkerNow {
@@ -34,7 +35,7 @@ interface WorkerNow {
   readonly isDraining: boolean;
 }
 
-export function toWorkerReport({ loopLag, pool, config, machine }: ReportDeps, now: WorkerNow): WorkerReport {
+export function toWorkerReport({ loopLag, pool, config, machine, gateways }: ReportDeps, now: WorkerNow): WorkerReport {
   const { init, run, evaluate } = now.stages;
   const { sampledTokens } = pool.traffic;
   const ready = { active: run.report.waiting, waiting: 0, slots: now.readySlots };
@@ -51,6 +52,6 @@ export function toWorkerReport({ loopLag, pool, config, machine }: ReportDeps, n
     loop_lag_ms: loopLag.read(),
     rss_bytes: process.memoryUsage.rss(),
     lease_ms: config.leaseMs,
-    ...definedOf({ machine, draining: now.isDraining || undefined }),
+    ...definedOf({ machine, gateway_url: gateways?.url, draining: now.isDraining || undefined }),
   };
 }

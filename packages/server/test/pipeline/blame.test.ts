@@ -59,6 +59,7 @@ const audit: Record<ErrorCode, readonly Attempted[] | typeof outOfReach> = {
   unauthorized: outOfReach,
   forbidden: outOfReach,
   gone: outOfReach,
+  'gateway-abandoned': outOfReach,
   'store-full': outOfReach,
   'trajectory-missing': outOfReach,
   'trajectory-corrupt': outOfReach,

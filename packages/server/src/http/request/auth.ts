@@ -29,12 +29,15 @@ export function hasKeys({ keys, submitKeys, readKeys }: KeyConfig): boolean {
 /** For supervisors and load balancers, which send no key; and the dashboard's files, which ask for it. */
 const openPaths: ReadonlySet<string | undefined> = new Set([routes.getHealth.path, routes.getReadiness.path, ...dashboardPaths]);
 
+/** Requests of agents, whose worker checks the key of their gateway. */
+export const gatewayPaths: readonly string[] = ['/v1/gateways/:id/v1/*', '/v1/gateways/:id/v1beta/*'];
+
 /** The returned function throws if a request is not allowed. */
 export function openGuard(keys: KeyConfig): (request: FastifyRequest) => void {
   const known = toKnownKeys(keys);
   const isTrusted = openTrust(keys.prorl?.withoutKey ?? []);
   return (request) => {
-    if (openPaths.has(request.routeOptions.url)) return;
+    if (openPaths.has(request.routeOptions.url) || gatewayPaths.includes(request.routeOptions.url ?? '')) return;
     if (known.length === 0) return checkLocal(request);
     if (isTrusted(request)) return;
     const shown = readKey(request.headers.authorization);
@@ -61,7 +64,9 @@ function toKnownKeys({ keys, submitKeys, readKeys }: KeyConfig): { readonly dige
   return rights.flatMap((right) => byRight[right].map((key) => ({ digest: toDigest(key), right })));
 }
 
-const workRoutes = Object.values(routes).filter(({ tag }) => tag === 'rollouts' || tag === 'batches' || tag === 'evaluations');
+const workRoutes = Object.values(routes).filter(
+  ({ tag }) => tag === 'rollouts' || tag === 'batches' || tag === 'gateways' || tag === 'evaluations',
+);
 const submitPaths: ReadonlySet<string> = new Set(
   [...workRoutes, routes.prorlProcess, routes.prorlCancel].map(({ path }) => path.replace(/\{(\w+)\}/g, ':$1')),
 );

@@ -19,7 +19,7 @@ import type { Sandbox } from '@millrace/sandbox';
 import type { AgentEnd, Opened, Scenario, Score } from '@millrace/scenarios';
 import type { ClaimedRollout } from '@millrace/store';
 import type { AgentTally } from '../../agent/agent-options.ts';
-import type { Sampler } from '../../inference/sampler.ts';
+import type { JoinedLedger } from '../../gateway/gateway-book.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
@@ -41,13 +41,19 @@ export interface Prepared {
   readonly sandbox?: Sandbox;
 }
 
+/** What was sampled: by the sampler of the agent, or by those of a gateway. */
+interface SampledRecord {
+  readonly ledger: JoinedLedger;
+  readonly cacheWaitMs: number;
+}
+
 export class AttemptRecord {
   readonly claimed: ClaimedRollout;
   readonly sandbox = new AttemptSandbox();
   readonly tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
   readonly timings: Timings;
   stage: StageName | undefined;
-  sampler: Sampler | undefined;
+  sampler: SampledRecord | undefined;
   model = '';
   digests: ModelDigests | undefined;
   /** The date and time that its chat template writes. */

@@ -33,6 +33,13 @@ export const pipelineConfig = z.strictObject({
     .describe(
       'The share of rollouts whose results are judged a second time, to find verifiers that do not give the same reward again. The first reward counts; the second is in `score.rejudged` and in the metrics.',
     ),
+  gatewayHost: z
+    .string()
+    .min(1)
+    .default('127.0.0.1')
+    .describe(
+      'The address on which a worker takes the requests of its gateways from the server. A worker on another machine needs one that the server can reach.',
+    ),
   handBackMs: z
     .int()
     .min(0)

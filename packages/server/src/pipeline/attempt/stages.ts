@@ -10,6 +10,8 @@ import { definedOf, RolloutError } from '@millrace/protocol';
 import type { LayerCache, Sandbox, SandboxDriver } from '@millrace/sandbox';
 import {
   compactScenario,
+  GatewayOutcome,
+  gatewayTask,
   type InitContext,
   initScenario,
   keyOf,
@@ -25,6 +27,9 @@ import {
 import type { TurnReport } from '../../agent/agent-options.ts';
 import { runTurns } from '../../agent/turn-loop.ts';
 import { toTurnSampling } from '../../agent/turn-sampling.ts';
+import type { GatewayHost } from '../../gateway/gateway-host.ts';
+import type { GatewaySession } from '../../gateway/gateway-session.ts';
+import { runGateway } from '../../gateway/run-gateway.ts';
 import type { PolicyGate } from '../../inference/policy-gate.ts';
 import type { BackendPool } from '../../inference/pool/pool.ts';
 import { Sampler } from '../../inference/sampler.ts';
@@ -48,6 +53,8 @@ export interface StageDeps {
   readonly controls: ControlResults;
   /** The user's own prompts; the default ones if absent. */
   readonly prompts?: Prompts;
+  /** Takes the requests of gateways; without it they fail. */
+  readonly gateways?: GatewayHost;
   /** Tools of the configuration; none if absent. */
   readonly outside?: OutsideTools;
   onTurn(record: AttemptRecord, report: TurnReport): void;
@@ -117,6 +124,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const { submission, id } = record.claimed;
   const { scenario, task, opening, sandbox, signal } = prepared;
   const { limits, sampling } = submission;
+  if (opening.state instanceof GatewayOutcome) return await serveGateway(deps, record, { ...prepared, outcome: opening.state });
   const timeoutS = await runTimeoutOf(scenario, task, limits.run_timeout_s);
   using deadline = new Deadline('run', timeoutS * 1000, deps.clock);
   const { tools } = opening;
@@ -168,6 +176,50 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   } finally {
     record.timings.run_ms += deadline.chargedMs;
   }
+}
+
+/** The agent is elsewhere: its requests are answered until its caller ends it. Only the idle timeout of the task limits its time. */
+async function serveGateway(
+  deps: StageDeps,
+  record: AttemptRecord,
+  { task, outcome, signal }: Prepared & { readonly signal: AbortSignal; readonly outcome: GatewayOutcome },
+): Promise<void> {
+  const { id, attempt, worker, submission, createdAtMs } = record.claimed;
+  const { limits, sampling } = submission;
+  const { gateways: host, clock, pace, pool, gate, model } = deps;
+  if (!host) throw new RolloutError('run-failed', 'this worker takes no requests of gateways');
+  const startedAt = clock.monotonic();
+  const dateMs = submission.date === undefined ? clock.now() : Date.parse(submission.date);
+  Object.assign(record, { model, digests: deps.conversation.digests, date: new Date(dateMs).toISOString() });
+  const openSampler = () =>
+    new Sampler({
+      ...{ pool, gate, clock, ledger: new Ledger(), sessionId: id, rollout: { id, worker, attempt }, createdAtMs },
+      ...definedOf({ maxStaleness: limits.max_staleness, group: submission.group }),
+    });
+  const onTurn = (report: TurnReport) => deps.onTurn(record, report);
+  const conversation = deps.conversation.at(dateMs);
+  const onSession = (session: GatewaySession) => {
+    record.sampler = toSampledRecord(session);
+  };
+  try {
+    const options = { conversation, sampling, limits, tally: record.tally, clock, pace, signal, openSampler, onTurn };
+    const answer = await runGateway({ id, attempt, model, task: gatewayTask.parse(task), host, outcome, onSession, options });
+    record.stop = { stopReason: 'completed', answer };
+  } finally {
+    record.timings.run_ms += clock.monotonic() - startedAt;
+    record.tools = outcome.tools;
+  }
+}
+
+function toSampledRecord({ book }: GatewaySession): AttemptRecord['sampler'] {
+  return {
+    get ledger() {
+      return book.ledger;
+    },
+    get cacheWaitMs() {
+      return book.lineages.reduce((sum, { sampler }) => sum + sampler.cacheWaitMs, 0);
+    },
+  };
 }
 
 /** Throws a clear error if a scenario uses a sandbox that it did not ask for. */

@@ -2,7 +2,7 @@
 // harness ends says nothing about success; what it left in the sandbox does.
 
 import { definedOf } from '@millrace/protocol';
-import type { Sandbox } from '@millrace/sandbox';
+import type { Sandbox } from '../sandbox.ts';
 import { type Harness, type HarnessTask, renderHarness } from './harness.ts';
 
 interface HarnessRunOptions extends HarnessTask {

@@ -2,8 +2,8 @@
 
 import { arch } from 'node:os';
 import { RolloutError } from '@millrace/protocol';
-import { harnessFolder } from '@millrace/sandbox';
 import { z } from 'zod';
+import { harnessFolder } from '../layout.ts';
 
 /**
  * Placeholders: `{{url}}` (without a path), `{{key}}`, `{{model}}`, `{{prompt}}`, `{{home}}` (the harness's own folder), `{{arch}}` (x64 or

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { openFileLock } from '@millrace/base/file-lock';
 import { ProgramFailed, runProgram } from '@millrace/base/run-program';
 import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
-import { makeOnce } from '@millrace/sandbox';
+import { makeOnce } from '../run-folder/make-once.ts';
 import { bundleLibraries } from './bundle.ts';
 import { type Harness, nodePackage } from './harness.ts';
 import { addPython } from './python-runtime.ts';

@@ -4,7 +4,7 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { runProgram } from '@millrace/base/run-program';
-import { harnessFolder } from '@millrace/sandbox';
+import { harnessFolder } from '../layout.ts';
 
 /** Copies the libraries of a program, and of everything that it may load from these folders, to `folder/libs`. Prints the loader's name. */
 const copyLibraries = `set -e

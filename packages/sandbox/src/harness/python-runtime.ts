@@ -3,7 +3,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runProgram } from '@millrace/base/run-program';
-import { harnessFolder } from '@millrace/sandbox';
+import { harnessFolder } from '../layout.ts';
 import { bundleLibraries } from './bundle.ts';
 
 /** Python finds its library next to itself: `bin/python3.real` and `lib/python3.12`. Prints the name of the latter. */

@@ -1,0 +1,203 @@
+// Where a worker takes the requests of its gateways: one HTTP server, which only the server of the service calls. A request is answered
+// in the shape of its wire, with an error too. A stream has its headers at once, and events while the client waits.
+
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Clock } from '@millrace/base/clock';
+import { type Log, stackOf } from '@millrace/base/log';
+import { type FoundWire, findWire, GatewayError, joinReply, type ReplyEvent, type ReplyHead, type Wire } from '@millrace/gateway';
+import { messageOf, tryJson } from '@millrace/protocol';
+import { z } from 'zod';
+import type { GatewaySession } from './gateway-session.ts';
+
+interface HostedGateway {
+  readonly session: GatewaySession;
+  readonly model: string;
+  /** The SHA-256 of its key, in hex. */
+  readonly keyDigest: string;
+  /** Called when a request begins and when it has ended. */
+  noteRequest(change: 1 | -1): void;
+  /** The SHA-256 of what the server sends to end it, in hex. */
+  readonly controlDigest: string;
+  end(verdict: GatewayVerdict): void;
+}
+
+interface HostOptions {
+  readonly host: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const mostBodyBytes = 64 << 20;
+/** The shortest patience that was measured among harnesses is 65 s. */
+const keepAliveMs = 10_000;
+
+export class GatewayHost implements AsyncDisposable {
+  readonly url: string;
+  readonly #options: HostOptions;
+  readonly #server: Server;
+  readonly #hosted = new Map<string, HostedGateway>();
+
+  private constructor(server: Server, url: string, options: HostOptions) {
+    this.#server = server;
+    this.url = url;
+    this.#options = options;
+    server.on('request', (request, response) => void this.#serve(request, response));
+  }
+
+  static async open(options: HostOptions): Promise<GatewayHost> {
+    const server = createServer({ requestTimeout: 0 });
+    server.listen(0, options.host);
+    await once(server, 'listening');
+    const address = server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    return new GatewayHost(server, `http://${options.host}:${port}`, options);
+  }
+
+  /** Until it is disposed, requests for this id are answered. */
+  add(id: string, gateway: HostedGateway): Disposable {
+    this.#hosted.set(id, gateway);
+    return { [Symbol.dispose]: () => void this.#hosted.delete(id) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(request.url ?? '/', 'http://gateway');
+    const [, id = '', path = ''] = /^\/([^/]+)(\/.*)$/.exec(url.pathname) ?? [];
+    const found = findWire(request.method ?? '', path, url.searchParams);
+    const gateway = this.#hosted.get(decodeURIComponent(id));
+    gateway?.noteRequest(1);
+    try {
+      if (!gateway) throw new GatewayError('ended', `gateway ${id} has ended, or is not held by this worker`);
+      if (path === '/control') return await end(gateway, request, response);
+      checkKey(gateway, request, url);
+      if (!found) throw new GatewayError('not-found', `no such route: ${request.method} ${path}`);
+      await this.#answer({ gateway, found, request, response });
+    } catch (error) {
+      this.#refuse(found?.wire, response, error);
+    } finally {
+      gateway?.noteRequest(-1);
+    }
+  }
+
+  async #answer({ gateway, found, request, response }: GatewayCall): Promise<void> {
+    const { wire, what, address } = found;
+    if (what === 'models') return sendJson(response, 200, toModels(gateway.model, this.#nowS));
+    const given = wire.parse(await readBody(request), address);
+    if (what === 'count') return sendJson(response, 200, { input_tokens: await gateway.session.count(given) });
+    const { promptTokens, run } = await gateway.session.open(given);
+    const head: ReplyHead = {
+      id: randomBytes(12).toString('hex'),
+      model: given.model || gateway.model,
+      createdS: this.#nowS,
+      promptTokens,
+    };
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new ClientGone('the client left before its reply was complete')));
+    if (!given.isStreamed) {
+      const events: ReplyEvent[] = [];
+      await run((event) => events.push(event), gone.signal);
+      return sendJson(response, 200, wire.toReply(joinReply(events), head));
+    }
+    const stream = wire.openStream(head, given);
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
+    response.write(stream.start());
+    using alive = this.#keepAlive(() => response.write(stream.write({ kind: 'keep-alive' })));
+    await run((event) => {
+      alive.reset();
+      response.write(stream.write(event));
+    }, gone.signal);
+    response.end();
+  }
+
+  /** Calls back whenever nothing was written for a while. */
+  #keepAlive(write: () => void): Disposable & { reset(): void } {
+    let stop = () => {};
+    const reset = () => {
+      stop();
+      stop = this.#options.clock.after(keepAliveMs, () => {
+        write();
+        reset();
+      });
+    };
+    reset();
+    return { reset, [Symbol.dispose]: () => stop() };
+  }
+
+  #refuse(wire: Wire | undefined, response: ServerResponse, error: unknown): void {
+    if (error instanceof ClientGone || response.destroyed) return void response.destroy();
+    if (!(error instanceof GatewayError)) this.#options.log.warn('gateway-request-failed', { error: stackOf(error) });
+    const known = error instanceof GatewayError ? error : new GatewayError('failed', messageOf(error));
+    if (response.headersSent) return void response.end(wire?.toStreamError(known));
+    if (known.status === 429) response.setHeader('retry-after', '1');
+    sendJson(response, known.status, wire ? wire.toError(known) : { error: { message: known.message, code: known.kind } });
+  }
+
+  get #nowS(): number {
+    return Math.floor(this.#options.clock.now() / 1000);
+  }
+}
+
+class ClientGone extends Error {}
+
+const gatewayVerdict = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('reward'), reward: z.number(), score: z.record(z.string(), z.unknown()) }),
+  z.object({ kind: z.literal('discard'), reason: z.string() }),
+]);
+
+/** How a caller ends a gateway. */
+export type GatewayVerdict = z.infer<typeof gatewayVerdict>;
+
+/** Only the server of the service knows the secret: an agent cannot give itself a reward. */
+async function end(gateway: HostedGateway, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  checkSecret(gateway.controlDigest, String(request.headers['x-gateway-control'] ?? ''));
+  gateway.end(gatewayVerdict.parse(await readBody(request)));
+  sendJson(response, 202, {});
+}
+
+interface GatewayCall {
+  readonly gateway: HostedGateway;
+  readonly found: FoundWire;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** Each wire has its own place for a key. */
+function checkKey({ keyDigest }: HostedGateway, { headers }: IncomingMessage, { searchParams }: URL): void {
+  const [, bearer] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '') ?? [];
+  const shown = bearer ?? headers['x-api-key'] ?? headers['x-goog-api-key'] ?? searchParams.get('key') ?? '';
+  checkSecret(keyDigest, String(shown));
+}
+
+function checkSecret(known: string, shown: string): void {
+  const digest = createHash('sha256').update(shown).digest();
+  if (!timingSafeEqual(digest, Buffer.from(known, 'hex'))) throw new GatewayError('unauthorized', 'the key is not the key of this gateway');
+}
+
+async function readBody(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request) {
+    length += chunk.length;
+    if (length > mostBodyBytes) throw new GatewayError('too-large', `the body has more than ${mostBodyBytes} bytes`);
+    chunks.push(chunk);
+  }
+  const value = tryJson(Buffer.concat(chunks).toString('utf8'));
+  if (value === undefined) throw new GatewayError('invalid', 'the body is not valid JSON');
+  return value;
+}
+
+function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
+
+function toModels(model: string, created: number) {
+  return { object: 'list', data: [{ id: model, object: 'model', created, owned_by: 'millrace' }] };
+}
