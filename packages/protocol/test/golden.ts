@@ -105,6 +105,7 @@ const report = {
   machine,
   lease_ms: 15_000,
   draining: true,
+  gateway_url: 'http://10.0.0.7:40123',
 };
 const rollouts = { queued: 1, init: 0, ready: 0, run: 2, evaluate: 0, done: 3, failed: 0, cancelled: 0 };
 const workers = [

@@ -49,6 +49,10 @@ export const logEvents = {
     means: 'One batch could not be continued; the others are not affected.',
     hint: 'Read `error`: a task file may be missing, or a scenario may throw. It is tried again with the next event.',
   },
+  'dashboard-index-failed': {
+    means: 'The list of rollouts that the dashboard shows could not be read from the store. Rollouts go on.',
+    hint: 'Read `error`. The list is read again when somebody opens the dashboard.',
+  },
   'clock-jump': {
     means: 'The date of this machine stepped. Leases start again, and retention waits for as long as anything is kept.',
     hint: 'Let a time service slew the clock instead of stepping it. No action is needed for rollouts.',

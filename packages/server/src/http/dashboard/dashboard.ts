@@ -2,6 +2,7 @@
 
 import { findParts } from '@millrace/base/parts';
 import { dashboardRoutes, RolloutError } from '@millrace/protocol';
+import { gatewayScenarioName } from '@millrace/scenarios';
 import type { FastifyInstance } from 'fastify';
 import type { AppContext } from '../context/context.ts';
 import { unknownRollout } from '../intake/intake.ts';
@@ -25,7 +26,8 @@ export async function mountDashboard(app: FastifyInstance, context: AppContext):
     const record = await store.get(id);
     if (record === undefined) throw unknownRollout(id);
     const { id: _, ...submission } = record.submission;
-    return { submission };
+    // The task of a gateway holds the secret that ends it.
+    return { submission: submission.scenario === gatewayScenarioName ? { ...submission, task: {} } : submission };
   });
   mount(app, dashboardRoutes.events, async ({ params: { id } }) => {
     const record = await store.get(id);

@@ -26,9 +26,11 @@ test('the document and the registered routes are the same, in both directions', 
   const described = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   );
-  // The dashboard's files, and what only its page reads, are not part of the API.
+  // The dashboard's files, and what only its page reads, are not part of the API; what agents send to a gateway has the shapes of other APIs.
   const registered = readRegistered(floor.app.printRoutes({ commonPrefix: false })).filter(
-    (route) => !/^GET \/(dashboard\/api\/.*|assets\/\{name\}|favicon\.svg)?$/.test(route),
+    (route) =>
+      !/^GET \/(dashboard\/api\/.*|assets\/\{name\}|favicon\.svg)?$/.test(route) &&
+      !/^[A-Z]+ \/v1\/gateways\/\{id\}(\/?\*|\/v1)/.test(route),
   );
   assert.deepEqual(described.toSorted(), registered.toSorted());
 });
@@ -87,6 +89,8 @@ test('every route responds as documented', async () => {
     ['readEvaluationTasks', { id: 'e' }],
     ['retryEvaluation', { id: 'e' }],
     ['cancelEvaluation', { id: 'e' }],
+    ['openGateway', undefined, { id: 'gw' }],
+    ['getGateway', { id: 'gw' }],
     ['joinBackend', undefined, { id: 'b', url: 'http://127.0.0.1:1', model: 'm' }],
     ['listBackends'],
     ['drainBackend', { id: 'b' }],
@@ -109,11 +113,11 @@ test('every route responds as documented', async () => {
     ['prorlProcess', undefined, { instance, sampling_params: {}, job_id: 'gone' }],
     ['prorlStop'],
   ];
-  // Events are a stream with separate tests.
+  // Events are a stream with separate tests, and a gateway ends only with its worker.
   assert.deepEqual(
     calls.map(([name]) => name).toSorted(),
     Object.keys(routes)
-      .filter((name) => name !== 'readEvents')
+      .filter((name) => name !== 'readEvents' && name !== 'rewardGateway')
       .toSorted(),
   );
   for (const [name, params, body] of calls) {
@@ -132,6 +136,8 @@ test('every error has the same shape and a declared code', async () => {
     ['getTrajectory', '/v1/rollouts/none/trajectory'],
     ['getEvaluation', '/v1/evaluations/none'],
     ['createEvaluation', '/v1/evaluations', { scenario: 'none', tasks: [{}] }],
+    ['getGateway', '/v1/gateways/none'],
+    ['rewardGateway', '/v1/gateways/none/reward', { reward: 1 }],
     ['leaveBackend', '/v1/backends/none'],
     ['drainBackend', '/v1/backends/none/drain'],
     ['getReadiness', '/readyz'],
