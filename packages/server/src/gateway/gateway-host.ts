@@ -69,12 +69,14 @@ export class GatewayHost implements AsyncDisposable {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(request.url ?? '/', 'http://gateway');
-    const [, id = '', path = ''] = /^\/([^/]+)(\/.*)$/.exec(url.pathname) ?? [];
-    const found = findWire(request.method ?? '', path, url.searchParams);
-    const gateway = this.#hosted.get(decodeURIComponent(id));
-    gateway?.noteRequest(1);
+    let gateway: HostedGateway | undefined;
+    let found: FoundWire | undefined;
     try {
+      const url = readUrl(request.url ?? '/');
+      const [, id = '', path = ''] = /^\/([^/]+)(\/.*)$/.exec(url.pathname) ?? [];
+      found = findWire(request.method ?? '', path, url.searchParams);
+      gateway = this.#hosted.get(decodeURIComponent(id));
+      gateway?.noteRequest(1);
       if (!gateway) throw new GatewayError('ended', `gateway ${id} has ended, or is not held by this worker`);
       if (path === '/control') return await end(gateway, request, response);
       checkKey(gateway, request, url);
@@ -146,6 +148,21 @@ export class GatewayHost implements AsyncDisposable {
 }
 
 class ClientGone extends Error {}
+
+function readUrl(text: string): URL {
+  const url = URL.parse(text, 'http://gateway');
+  if (url !== null && isDecodable(url.pathname)) return url;
+  throw new GatewayError('invalid', `${text.slice(0, 200)} is not an address`);
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false; // a % without its two digits
+  }
+}
 
 const gatewayVerdict = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('reward'), reward: z.number(), score: z.record(z.string(), z.unknown()) }),

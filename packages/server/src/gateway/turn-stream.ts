@@ -34,6 +34,11 @@ interface TurnStreamOptions {
 
 type StreamMode = 'text' | 'thought' | 'call';
 
+/** A character has at most four bytes, each of which may be a token. What is still broken after these is not a character. */
+const mostBroken = 8;
+/** A call whose text has the closing mark more often than this is read at the end of the turn: each try costs its whole text. */
+const mostCloses = 4;
+
 export class TurnStream {
   readonly #options: TurnStreamOptions;
   readonly #marks: CallMarks | undefined;
@@ -47,6 +52,9 @@ export class TurnStream {
   /** Whitespace that is shown only if more text follows. */
   readonly #spaces = { text: '', reasoning: '' };
   readonly #calls: ToolCall[] = [];
+  /** Where a closing mark is searched next, and how many have been tried for this call. */
+  #searched = 0;
+  #closes = 0;
   #work: Promise<void> = Promise.resolve();
 
   constructor(options: TurnStreamOptions) {
@@ -82,7 +90,8 @@ export class TurnStream {
       this.#options.decode(Int32Array.from(this.#ids.slice(this.#prefix, this.#read))),
       this.#options.decode(Int32Array.from(this.#ids.slice(this.#prefix, end))),
     ]);
-    if (all.length <= before.length || all.endsWith('\ufffd')) return; // the middle of a character
+    const isBroken = all.length <= before.length || all.endsWith('\ufffd');
+    if (isBroken && end - this.#read < mostBroken) return; // the middle of a character
     this.#prefix = this.#read;
     this.#read = end;
     this.#pending += all.slice(before.length);
@@ -115,17 +124,26 @@ export class TurnStream {
   #readCall(): boolean {
     const close = this.#marks?.close;
     if (close === undefined) return false;
-    for (let at = this.#pending.indexOf(close); at >= 0; at = this.#pending.indexOf(close, at + close.length)) {
+    for (let at = this.#findClose(close); at >= 0; at = this.#findClose(close)) {
       const end = at + close.length;
+      this.#searched = end;
+      this.#closes += 1;
       const { calls, malformed, content } = this.#options.parse(this.#pending.slice(0, end));
       const [call] = calls;
       if (!call || calls.length > 1 || malformed.length > 0 || content !== '') continue;
       this.#emitCall(call);
       this.#pending = this.#pending.slice(end);
       this.#mode = 'text';
+      this.#searched = 0;
+      this.#closes = 0;
       return true;
     }
+    this.#searched = Math.max(this.#searched, this.#pending.length - close.length + 1);
     return false;
+  }
+
+  #findClose(close: string): number {
+    return this.#closes < mostCloses ? this.#pending.indexOf(close, this.#searched) : -1;
   }
 
   /** A turn's text has no outer whitespace: it is held back until more text follows. */
