@@ -10,14 +10,17 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { silentLog } from '@millrace/base/log';
 import {
+  type Harness,
+  harnessCatalog,
+  installHarness,
   openApptainerDriver,
   openBubblewrapDriver,
   probeApptainer,
   probeBubblewrap,
+  runHarness,
   type SandboxDriver,
   type SandboxSpec,
 } from '@millrace/sandbox';
-import { type Harness, harnessCatalog, installHarness, runHarness } from '@millrace/sandbox';
 import { makeTempFolder, makeTinyImage, type TempFolder } from '@millrace/testkit';
 import { worldCacheFolder } from '../engines/world-cache.ts';
 import { openScriptedModel } from './scripted-model.ts';
