@@ -3,6 +3,7 @@
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
+import { z } from 'zod';
 
 type HarnessWire = 'chat' | 'responses' | 'messages' | 'gemini';
 
@@ -13,12 +14,41 @@ interface SeenRequest {
   readonly body: HarnessBody;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: requests of seven programs, of which a few fields are read
-type HarnessBody = any;
+const toolSchema = z.looseObject({
+  properties: z.record(z.string(), z.looseObject({ type: z.unknown() })).optional(),
+  required: z.array(z.string()).optional(),
+});
+const declaration = z.looseObject({
+  type: z.string().optional(),
+  name: z.string().default(''),
+  parameters: toolSchema.optional(),
+  parametersJsonSchema: toolSchema.optional(),
+  input_schema: toolSchema.optional(),
+});
+const part = z.looseObject({ type: z.string().optional(), role: z.string().optional(), functionResponse: z.unknown() });
+const message = z.looseObject({
+  type: z.string().optional(),
+  role: z.string().optional(),
+  content: z.union([z.array(part), z.unknown()]),
+  parts: z.array(part).default([]),
+});
+
+/** What is read of the requests of seven programs. */
+const harnessBody = z.looseObject({
+  model: z.string().optional(),
+  stream: z.boolean().optional(),
+  tools: z
+    .array(declaration.extend({ function: declaration.optional(), functionDeclarations: z.array(declaration).default([]) }))
+    .default([]),
+  messages: z.array(message).default([]),
+  input: z.array(message).default([]),
+  contents: z.array(message).default([]),
+});
+type HarnessBody = z.infer<typeof harnessBody>;
 
 interface DeclaredTool {
   readonly name: string;
-  readonly schema: { readonly properties?: Record<string, { type?: string }>; readonly required?: readonly string[] };
+  readonly schema: z.infer<typeof toolSchema>;
 }
 
 const shellNames = /^(bash|shell|exec_command|run_shell_command)$/i;
@@ -26,7 +56,7 @@ const shellNames = /^(bash|shell|exec_command|run_shell_command)$/i;
 export function openScriptedModel(wire: HarnessWire, commands: readonly string[], key: string) {
   const seen: SeenRequest[] = [];
   const answer: RequestListener = async (request, reply) => {
-    const body = request.method === 'POST' ? ((await json(request)) as HarnessBody) : {};
+    const body = harnessBody.parse(request.method === 'POST' ? await json(request) : {});
     seen.push({ method: request.method ?? '', path: request.url ?? '', authorized: JSON.stringify(request.headers).includes(key), body });
     if (!isCall(wire, request)) return void reply.writeHead(404).end();
     const tool = toolsOf(wire, body).find(({ name }) => shellNames.test(name));
@@ -48,22 +78,25 @@ function isCall(wire: HarnessWire, { method, url }: IncomingMessage): boolean {
   return method === 'POST' && paths[wire].test(url ?? '');
 }
 
-function toolsOf(wire: HarnessWire, body: HarnessBody): DeclaredTool[] {
-  const tools: HarnessBody[] = body.tools ?? [];
-  if (wire === 'chat') return tools.map((one) => ({ name: one.function.name, schema: one.function.parameters ?? {} }));
-  if (wire === 'messages') return tools.map((one) => ({ name: one.name, schema: one.input_schema ?? {} }));
-  if (wire === 'responses')
-    return tools.filter((one) => one.type === 'function').map((one) => ({ name: one.name, schema: one.parameters }));
-  const declared: HarnessBody[] = tools.flatMap((one) => one.functionDeclarations ?? []);
-  return declared.map((one) => ({ name: one.name, schema: one.parametersJsonSchema ?? one.parameters ?? {} }));
+function toolsOf(wire: HarnessWire, { tools }: HarnessBody): DeclaredTool[] {
+  const declared = {
+    chat: tools.flatMap((one) => one.function ?? []),
+    messages: tools,
+    responses: tools.filter(({ type }) => type === 'function'),
+    gemini: tools.flatMap((one) => one.functionDeclarations),
+  }[wire];
+  return declared.map((one) => ({ name: one.name, schema: one.parametersJsonSchema ?? one.parameters ?? one.input_schema ?? {} }));
 }
 
-function countResults(wire: HarnessWire, body: HarnessBody): number {
-  if (wire === 'chat') return body.messages.filter((one: HarnessBody) => one.role === 'tool').length;
-  if (wire === 'responses') return body.input.filter((one: HarnessBody) => one.type === 'function_call_output').length;
-  const parts: HarnessBody[] =
-    wire === 'messages' ? body.messages.flatMap((one: HarnessBody) => one.content) : body.contents.flatMap((one: HarnessBody) => one.parts);
-  return parts.filter((part) => part.type === 'tool_result' || part.functionResponse !== undefined).length;
+function countResults(wire: HarnessWire, { messages, input, contents }: HarnessBody): number {
+  const content = messages.flatMap((one) => z.array(part).catch([]).parse(one.content));
+  const [items, isResult] = {
+    chat: [messages, ({ role }: z.infer<typeof part>) => role === 'tool'],
+    responses: [input, ({ type }: z.infer<typeof part>) => type === 'function_call_output'],
+    messages: [content, ({ type }: z.infer<typeof part>) => type === 'tool_result'],
+    gemini: [contents.flatMap(({ parts }) => parts), ({ functionResponse }: z.infer<typeof part>) => functionResponse !== undefined],
+  }[wire] as [z.infer<typeof part>[], (one: z.infer<typeof part>) => boolean];
+  return items.filter(isResult).length;
 }
 
 /** The command, and something of the right kind for every other required argument. */
