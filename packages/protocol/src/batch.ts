@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { errorBody } from './error-body.ts';
 import { batchId, groupId, rolloutId, seriesId } from './ids.ts';
-import { limits, policySpan, priority, requires, rolloutView, templateDate } from './rollout.ts';
+import { agent, limits, policySpan, priority, requires, rolloutView, templateDate } from './rollout.ts';
 import { sampling } from './sampling.ts';
 import { trajectoryView } from './trajectory.ts';
 
@@ -53,6 +53,7 @@ export const batchRequest = z.strictObject({
   tasks: z.array(task).max(maxTasks).default([]),
   source: taskSource.optional(),
   closed: z.boolean().optional().describe('No tasks will be appended. Default: true if there are tasks or a source.'),
+  agent: agent.optional(),
   date: templateDate.optional(),
   sampling: sampling.prefault({}),
   limits: limits.prefault({}),

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { evaluationId, rolloutId } from './ids.ts';
 import { blames, errorCodes } from './plain/error.ts';
 import { rolloutStates } from './plain/rollout-state.ts';
-import { limits, policySpan, priority, requires, stopReasons, templateDate } from './rollout.ts';
+import { agent, limits, policySpan, priority, requires, stopReasons, templateDate } from './rollout.ts';
 import { sampling } from './sampling.ts';
 
 const task = z.record(z.string(), z.unknown());
@@ -18,6 +18,7 @@ export const evaluationRequest = z.strictObject({
   scenario: z.string().min(1).max(128),
   tasks: z.array(task).min(1).max(mostEvaluationTasks),
   n: z.int().min(1).max(1024).default(1).describe('How many samples of each task are taken.'),
+  agent: agent.optional(),
   date: templateDate.optional(),
   sampling: sampling.prefault({}),
   limits: limits.prefault({}),

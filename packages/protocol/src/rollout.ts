@@ -64,10 +64,19 @@ export const templateDate = z
     'The date and time that chat templates write (`strftime_now`), in UTC. Default: when the first rollout of its group was created; siblings and retries have the same.',
   );
 
+export const agent = z
+  .string()
+  .regex(/^[a-z0-9-]+$/)
+  .max(64)
+  .describe(
+    'The harness that acts in the sandbox, such as `codex`: its model is the policy, and what it does is judged as ever. Default: the turn loop of Millrace, with the tools of the scenario.',
+  );
+
 export const submission = z.strictObject({
   id: rolloutId.optional().describe("The caller's id makes the submission idempotent. Default: a new id."),
   scenario: z.string().min(1).max(128),
   task: z.record(z.string(), z.unknown()).describe('The data of the task; checked by the schema of the scenario.'),
+  agent: agent.optional(),
   group: groupId.optional(),
   date: templateDate.optional(),
   sampling: sampling.prefault({}),

@@ -10,6 +10,7 @@ export { renderTarHeader, renderTarPadding } from './executor/wire/tar-header.ts
 export { findRefusal, toSandboxMeans } from './grant.ts';
 export { harnessCatalog } from './harness/catalog/catalog.ts';
 export type { Harness } from './harness/harness.ts';
+export { HarnessShelf, harnessNames, type InstalledHarness } from './harness/harness-shelf.ts';
 export { installHarness } from './harness/install-harness.ts';
 export { runHarness } from './harness/run-harness.ts';
 export { findApptainer } from './images/apptainer-program.ts';

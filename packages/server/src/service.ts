@@ -12,6 +12,7 @@ import type { Conversation } from '@millrace/model';
 import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
 import {
   findMissingImage,
+  HarnessShelf,
   holdLayers,
   ImageCache,
   LayerCache,
@@ -183,6 +184,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       machine: toMachineReport(config, scenarios),
       outside,
       gateways,
+      harnesses: new HarnessShelf(config.run),
       ...definedOf({ prompts: texts, launch: options.launch }),
     }),
   );

@@ -24,13 +24,28 @@ export function makeSiblings({ batch, group, task, plan, from, count }: Siblings
     const id = rolloutId.parse(`${group}:${number}`);
     const { seed } = plan.sampling;
     const sampling = { ...plan.sampling, ...definedOf({ seed: seed === undefined ? undefined : seed + number }) };
-    const { scenario, limits, requires, date } = plan;
-    const submission = { id, scenario, task: { ...task }, group, sampling, limits, metadata: { batch }, ...definedOf({ requires, date }) };
+    const { scenario, limits, requires, date, agent } = plan;
+    const submission = {
+      id,
+      scenario,
+      task: { ...task },
+      group,
+      sampling,
+      limits,
+      metadata: { batch },
+      ...definedOf({ requires, date, agent }),
+    };
     return { id, submission, digest: `sibling of ${group}` };
   });
 }
 
 /** What must be equal for a group to be carried over from one batch to another. */
-export function toRecipe({ scenario, sampling, limits, date }: Pick<BatchPlan, 'scenario' | 'sampling' | 'limits' | 'date'>): string {
-  return JSON.stringify({ scenario, sampling, limits, date });
+export function toRecipe({
+  scenario,
+  sampling,
+  limits,
+  date,
+  agent,
+}: Pick<BatchPlan, 'scenario' | 'sampling' | 'limits' | 'date' | 'agent'>): string {
+  return JSON.stringify({ scenario, sampling, limits, date, agent });
 }

@@ -29,7 +29,7 @@ interface HostOptions {
   readonly log: Log;
 }
 
-const mostBodyBytes = 64 << 20;
+const mostBodyBytes = 16 << 20;
 /** The shortest patience that was measured among harnesses is 65 s. */
 const keepAliveMs = 10_000;
 
@@ -68,17 +68,22 @@ export class GatewayHost implements AsyncDisposable {
     await closed;
   }
 
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  /** For connections that come from the sandbox of this gateway's own agent. It cannot end the gateway. */
+  openServer(id: string): Server {
+    return createServer({ requestTimeout: 0 }, (request, response) => void this.#serve(request, response, id));
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse, ownId?: string): Promise<void> {
     let gateway: HostedGateway | undefined;
     let found: FoundWire | undefined;
     try {
       const url = readUrl(request.url ?? '/');
-      const [, id = '', path = ''] = /^\/([^/]+)(\/.*)$/.exec(url.pathname) ?? [];
+      const [, id = '', path = ''] = ownId === undefined ? (/^\/([^/]+)(\/.*)$/.exec(url.pathname) ?? []) : ['', ownId, url.pathname];
       found = findWire(request.method ?? '', path, url.searchParams);
-      gateway = this.#hosted.get(decodeURIComponent(id));
+      gateway = this.#hosted.get(ownId ?? decodeURIComponent(id));
       gateway?.noteRequest(1);
       if (!gateway) throw new GatewayError('ended', `gateway ${id} has ended, or is not held by this worker`);
-      if (path === '/control') return await end(gateway, request, response);
+      if (path === '/control' && ownId === undefined) return await end(gateway, request, response);
       checkKey(gateway, request, url);
       if (!found) throw new GatewayError('not-found', `no such route: ${request.method} ${path}`);
       await this.#answer({ gateway, found, request, response });

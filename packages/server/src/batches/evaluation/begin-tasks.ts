@@ -47,7 +47,7 @@ interface SampledTask {
 
 /** Ids derive from the evaluation's, so making them twice gives the same rollouts. With a seed, each sample of a task gets a different one. */
 function makeSamples({ evaluation, index, task, plan }: SampledTask): NewRollout[] {
-  const { scenario, n, limits, requires, date } = plan;
+  const { scenario, n, limits, requires, date, agent } = plan;
   const group = groupId.parse(`${evaluation}:${index}`);
   return Array.from({ length: n }, (_, number) => {
     const id = rolloutId.parse(`${group}:${number}`);
@@ -61,7 +61,7 @@ function makeSamples({ evaluation, index, task, plan }: SampledTask): NewRollout
       sampling,
       limits,
       metadata: { evaluation },
-      ...definedOf({ requires, date }),
+      ...definedOf({ requires, date, agent }),
     };
     return { id, submission, digest: `sample of ${group}` };
   });

@@ -14,7 +14,7 @@ import { WebhookTargets } from '../../batches/webhook-target.ts';
 import type { AppContext } from '../context/context.ts';
 import { FaultCollector } from '../request/check.ts';
 import { toDigest } from '../request/digest.ts';
-import { checkIntake, checkTask, openPause, unknownScenario } from './intake.ts';
+import { checkAgent, checkIntake, checkTask, openPause, unknownScenario } from './intake.ts';
 
 /** Group and rollout ids are derived from it, and have the same limit. */
 const longestBatchId = 100;
@@ -25,6 +25,7 @@ export async function createBatch(request: BatchRequest, context: AppContext): P
   checkWebhook(request, context);
   const scenario = context.scenarios.get(request.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
+  checkAgent(request.agent, ['agent']);
   const { id = batchId.parse(`b-${randomUUID()}`), tasks, webhook, closed, ...rest } = request;
   const digest = await new Pace(context.clock).run(toDigest({ ...rest, tasks, webhook, closed }));
   let plan: BatchPlan = { ...rest, scenario: scenario.name };

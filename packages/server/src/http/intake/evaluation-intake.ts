@@ -10,7 +10,7 @@ import type { AppContext } from '../context/context.ts';
 import { toWaitingEvaluations } from '../context/waiting.ts';
 import { toDigest } from '../request/digest.ts';
 import { checkTasks } from './batch-intake.ts';
-import { checkIntake, openPause, unknownScenario } from './intake.ts';
+import { checkAgent, checkIntake, openPause, unknownScenario } from './intake.ts';
 
 /** Group and rollout ids are derived from it, and have the same limit. */
 const longestEvaluationId = 100;
@@ -21,6 +21,7 @@ export async function createEvaluation(request: EvaluationRequest, context: AppC
   checkSize(request);
   const scenario = context.scenarios.get(request.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
+  checkAgent(request.agent, ['agent']);
   const { id = evaluationId.parse(`e-${randomUUID()}`), tasks, ...plan } = request;
   const digest = await new Pace(context.clock).run(toDigest({ ...plan, tasks }));
   await checkTasks(tasks, scenario, context);

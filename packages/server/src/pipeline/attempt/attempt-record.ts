@@ -15,7 +15,7 @@ import {
   type Trajectory,
   toRolloutError,
 } from '@millrace/protocol';
-import type { Sandbox } from '@millrace/sandbox';
+import type { InstalledHarness, Sandbox } from '@millrace/sandbox';
 import type { AgentEnd, Opened, Scenario, Score } from '@millrace/scenarios';
 import type { ClaimedRollout } from '@millrace/store';
 import type { AgentTally } from '../../agent/agent-options.ts';
@@ -61,6 +61,9 @@ export class AttemptRecord {
   tools: Trajectory['tools'] = [];
   stop: AgentEnd | undefined;
   score: Score | undefined;
+  /** The harness that acts, if it is not our turn loop, and the branches of its history. */
+  harness: InstalledHarness | undefined;
+  harnessReport: object | undefined;
   /** What the scenario has to do when the attempt has ended. */
   readonly closers: (() => Promise<void>)[] = [];
 
@@ -85,7 +88,7 @@ export class AttemptRecord {
     const versions = sampled.flatMap(({ policy_versions }) => (policy_versions ? [policy_versions.first, policy_versions.last] : []));
     return {
       reward: this.score?.reward ?? null,
-      score: { ...this.score?.details },
+      score: { ...this.score?.details, ...definedOf({ harness: this.#describeHarness() }) },
       stop_reason: this.stop?.stopReason ?? null,
       turns: this.tally.turns,
       tokens: this.sampler?.ledger.counts ?? { prompt: 0, sampled: 0, observation: 0 },
@@ -99,6 +102,11 @@ export class AttemptRecord {
         tool_ms: this.tally.toolMs,
       },
     };
+  }
+
+  #describeHarness(): object | undefined {
+    const { name, version } = this.harness?.harness ?? {};
+    return name === undefined ? undefined : { name, version, ...this.harnessReport };
   }
 
   trajectory(): Trajectory {

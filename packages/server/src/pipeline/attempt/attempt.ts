@@ -27,7 +27,8 @@ import { isRejudged, rejudgeAttempt } from './rejudge.ts';
 import { runSettled } from './run-settled.ts';
 import { saveUntilDone } from './save.ts';
 import type { Stage } from './stage.ts';
-import { initAttempt, type StageDeps } from './stages.ts';
+import type { StageDeps } from './stage-deps.ts';
+import { initAttempt } from './stages.ts';
 
 export interface AttemptDeps extends StageDeps {
   readonly store: Store;

@@ -19,7 +19,7 @@ import {
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
-import type { StageDeps } from './stages.ts';
+import type { StageDeps } from './stage-deps.ts';
 
 /** A verifier that judges these is not broken. There are two, since one may be right, and none is empty: such answers are often not looked at. */
 const neutralAnswers = ['0', '7'];

@@ -7,7 +7,7 @@ import { isShownFault, type Score } from '@millrace/scenarios';
 import type { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
-import type { StageDeps } from './stages.ts';
+import type { StageDeps } from './stage-deps.ts';
 
 /** How often an evaluation is started at most. What ends it five times is not a bad moment of the machine. */
 const tries = 5;

@@ -7,7 +7,7 @@ import { OwnTime, type OwnTimeOptions } from '@millrace/sandbox';
 import { type AgentEnd, evaluateSandboxOf, evaluateScenario, evaluateTimeoutOf, type Score } from '@millrace/scenarios';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import type { AttemptSandbox } from './attempt-sandbox.ts';
-import type { StageDeps } from './stages.ts';
+import type { StageDeps } from './stage-deps.ts';
 
 export type ToEvaluate = Prepared & { readonly signal: AbortSignal; readonly artifact: Buffer };
 

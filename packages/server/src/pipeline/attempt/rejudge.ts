@@ -5,7 +5,7 @@ import type { Log } from '@millrace/base/log';
 import { messageOf, RolloutError, type RolloutId } from '@millrace/protocol';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { judgeOnce } from './evaluate.ts';
-import type { StageDeps } from './stages.ts';
+import type { StageDeps } from './stage-deps.ts';
 
 /** Whether the rollout is in this share. The same rollout always is, or never. */
 export function isRejudged(id: RolloutId, share: number): boolean {

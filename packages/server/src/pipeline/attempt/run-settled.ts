@@ -8,7 +8,8 @@ import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { canJudgeNothing, isRespondBrokenBy, type Running } from './control.ts';
 import { toPolicyFault } from './evaluate.ts';
 import { openOwnTime } from './judge.ts';
-import { runAttempt, type StageDeps } from './stages.ts';
+import type { StageDeps } from './stage-deps.ts';
+import { runAttempt } from './stages.ts';
 
 type ToRun = Prepared & Running;
 

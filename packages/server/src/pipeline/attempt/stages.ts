@@ -1,64 +1,31 @@
 // What happens inside each stage: a sandbox is prepared, the agent runs in it, and its results are evaluated in another one.
 // Clocks run only here, so waiting for a slot is never charged.
 
-import type { Clock } from '@millrace/base/clock';
 import { Deadline, type Uncharged } from '@millrace/base/deadline';
-import type { Pace } from '@millrace/base/pace';
 import { raceSignal } from '@millrace/base/race';
-import { type Conversation, Ledger } from '@millrace/model';
+import { Ledger } from '@millrace/model';
 import { definedOf, RolloutError } from '@millrace/protocol';
-import type { LayerCache, Sandbox, SandboxDriver } from '@millrace/sandbox';
+import type { Sandbox } from '@millrace/sandbox';
 import {
   compactScenario,
   GatewayOutcome,
-  gatewayTask,
   type InitContext,
   initScenario,
   keyOf,
-  type OutsideTools,
   type Prompts,
   parseTask,
   prepareScenario,
   runTimeoutOf,
   type Scenario,
-  type Scenarios,
   sandboxOf,
 } from '@millrace/scenarios';
-import type { TurnReport } from '../../agent/agent-options.ts';
 import { runTurns } from '../../agent/turn-loop.ts';
 import { toTurnSampling } from '../../agent/turn-sampling.ts';
-import type { GatewayHost } from '../../gateway/gateway-host.ts';
-import type { GatewaySession } from '../../gateway/gateway-session.ts';
-import { runGateway } from '../../gateway/run-gateway.ts';
-import type { PolicyGate } from '../../inference/policy-gate.ts';
-import type { BackendPool } from '../../inference/pool/pool.ts';
 import { Sampler } from '../../inference/sampler.ts';
 import { AgentTime } from './agent-time.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
-import type { ControlResults } from './control-results.ts';
-
-export interface StageDeps {
-  readonly scenarios: Scenarios;
-  /** Its sandboxes hold the layers that they are based on. */
-  readonly driver: SandboxDriver;
-  readonly layers: LayerCache;
-  readonly pool: BackendPool;
-  readonly gate: PolicyGate;
-  readonly conversation: Conversation;
-  /** The model's name in trajectories: the name of its tokenizer's folder. */
-  readonly model: string;
-  readonly clock: Clock;
-  readonly pace: Pace;
-  /** What controls of verifiers showed. */
-  readonly controls: ControlResults;
-  /** The user's own prompts; the default ones if absent. */
-  readonly prompts?: Prompts;
-  /** Takes the requests of gateways; without it they fail. */
-  readonly gateways?: GatewayHost;
-  /** Tools of the configuration; none if absent. */
-  readonly outside?: OutsideTools;
-  onTurn(record: AttemptRecord, report: TurnReport): void;
-}
+import { serveGateway, serveHarness, takeHarness } from './gateway-attempt.ts';
+import type { StageDeps } from './stage-deps.ts';
 
 export async function initAttempt(deps: StageDeps, record: AttemptRecord, signal: AbortSignal): Promise<Prepared> {
   const { submission } = record.claimed;
@@ -101,6 +68,9 @@ interface Preparing extends InitTime {
 async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: Preparing): Promise<Sandbox | undefined> {
   const { scenario, task, toContext, signal, deadline } = preparing;
   const spec = await sandboxOf(scenario, task);
+  const { agent } = record.claimed.submission;
+  if (agent !== undefined)
+    record.harness = await deadline.uncharged(() => takeHarness(deps, agent, { hasSandbox: spec !== undefined, signal }));
   if (!spec) return undefined;
   const prepareIn = (sandbox: Sandbox) => prepareScenario(scenario, toContext(sandbox));
   // A rollout without siblings would pay for a layer that no other sandbox uses.
@@ -114,7 +84,8 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
   const sandbox = await record.sandbox.open(async () => {
     await using layer = await layerOf(); // the sandbox holds it from its start
     isForked = layer !== undefined;
-    return await deps.driver.open({ ...spec, ...(layer && { layer: layer.folder }) }, { signal });
+    const more = definedOf({ layer: layer?.folder, harness: record.harness?.folder });
+    return await deps.driver.open({ ...spec, ...more }, { signal });
   });
   if (!isForked) await prepareIn(sandbox);
   return sandbox;
@@ -126,6 +97,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   const { limits, sampling } = submission;
   if (opening.state instanceof GatewayOutcome) return await serveGateway(deps, record, { ...prepared, outcome: opening.state });
   const timeoutS = await runTimeoutOf(scenario, task, limits.run_timeout_s);
+  if (submission.agent !== undefined) return await serveHarness(deps, record, { ...prepared, timeoutS });
   using deadline = new Deadline('run', timeoutS * 1000, deps.clock);
   const { tools } = opening;
   record.tools = tools.map((tool) => tool.spec);
@@ -176,50 +148,6 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
   } finally {
     record.timings.run_ms += deadline.chargedMs;
   }
-}
-
-/** The agent is elsewhere: its requests are answered until its caller ends it. Only the idle timeout of the task limits its time. */
-async function serveGateway(
-  deps: StageDeps,
-  record: AttemptRecord,
-  { task, outcome, signal }: Prepared & { readonly signal: AbortSignal; readonly outcome: GatewayOutcome },
-): Promise<void> {
-  const { id, attempt, worker, submission, createdAtMs } = record.claimed;
-  const { limits, sampling } = submission;
-  const { gateways: host, clock, pace, pool, gate, model } = deps;
-  if (!host) throw new RolloutError('run-failed', 'this worker takes no requests of gateways');
-  const startedAt = clock.monotonic();
-  const dateMs = submission.date === undefined ? clock.now() : Date.parse(submission.date);
-  Object.assign(record, { model, digests: deps.conversation.digests, date: new Date(dateMs).toISOString() });
-  const openSampler = () =>
-    new Sampler({
-      ...{ pool, gate, clock, ledger: new Ledger(), sessionId: id, rollout: { id, worker, attempt }, createdAtMs },
-      ...definedOf({ maxStaleness: limits.max_staleness, group: submission.group }),
-    });
-  const onTurn = (report: TurnReport) => deps.onTurn(record, report);
-  const conversation = deps.conversation.at(dateMs);
-  const onSession = (session: GatewaySession) => {
-    record.sampler = toSampledRecord(session);
-  };
-  try {
-    const options = { conversation, sampling, limits, tally: record.tally, clock, pace, signal, openSampler, onTurn };
-    const answer = await runGateway({ id, attempt, model, task: gatewayTask.parse(task), host, outcome, onSession, options });
-    record.stop = { stopReason: 'completed', answer };
-  } finally {
-    record.timings.run_ms += clock.monotonic() - startedAt;
-    record.tools = outcome.tools;
-  }
-}
-
-function toSampledRecord({ book }: GatewaySession): AttemptRecord['sampler'] {
-  return {
-    get ledger() {
-      return book.ledger;
-    },
-    get cacheWaitMs() {
-      return book.lineages.reduce((sum, { sampler }) => sum + sampler.cacheWaitMs, 0);
-    },
-  };
 }
 
 /** Throws a clear error if a scenario uses a sandbox that it did not ask for. */

@@ -1,0 +1,35 @@
+// The harnesses of one machine, by name: each is installed when a rollout first asks for it.
+
+import { raceSignal } from '@millrace/base/race';
+import { RolloutError } from '@millrace/protocol';
+import { harnessCatalog } from './catalog/catalog.ts';
+import type { Harness } from './harness.ts';
+import { installHarness } from './install-harness.ts';
+
+export interface InstalledHarness {
+  readonly harness: Harness;
+  /** For `harness` of a sandbox's spec. */
+  readonly folder: string;
+}
+
+export const harnessNames: readonly string[] = harnessCatalog.map(({ name }) => name);
+
+export class HarnessShelf {
+  readonly #runDir: string;
+  readonly #installing = new Map<string, Promise<string>>();
+
+  /** `runDir`: the run folder of the driver that opens the sandboxes. */
+  constructor(runDir: string) {
+    this.#runDir = runDir;
+  }
+
+  /** Rollouts that ask at once wait for one installation; one that is cancelled does not end it. */
+  async take(name: string, signal: AbortSignal): Promise<InstalledHarness> {
+    const harness = harnessCatalog.find((one) => one.name === name);
+    if (harness === undefined) throw new RolloutError('task-failed', `no harness is named ${name}; known: ${harnessNames.join(', ')}`);
+    const installing = this.#installing.get(name) ?? installHarness(harness, { runDir: this.#runDir });
+    this.#installing.set(name, installing);
+    installing.catch(() => this.#installing.delete(name)); // the next rollout tries again
+    return { harness, folder: await raceSignal(installing, signal) };
+  }
+}
