@@ -32,6 +32,7 @@ from .rollouts.rollout import (
     Timings,
     TokenCounts,
 )
+from .rollouts.gateways import Gateway
 from .service.policy import PauseMode, PolicyState, PolicyView
 from .service.machines import MachineView, WorkerSettings
 from .service.status import BackendView, ClassView, Dialect, Event, LogprobsMode, ServiceStatus, WorkerView
@@ -77,6 +78,7 @@ __all__ = [
     "EvaluationView",
     "Event",
     "Failure",
+    "Gateway",
     "GroupView",
     "InformativeRule",
     "Limits",

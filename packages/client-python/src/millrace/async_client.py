@@ -15,6 +15,7 @@ from .evaluations.request import EvaluationRequest
 from .rollouts.rollout import Accepted, CancelOutcome, RolloutState, RolloutView
 from .rollouts.submit import RolloutRequests
 from .service.backends import Backends
+from .rollouts.gateways import Gateway, Gateways
 from .service.policy import PauseMode, Policy, PolicyView
 from .service.machines import MachineView, WorkerSettings
 from .service.status import BackendView, Dialect, Event, LogprobsMode, ServiceStatus
@@ -31,6 +32,7 @@ class AsyncClient:
         self._run = AsyncRun(threads)
         self.backends = AsyncBackends(self._client.backends, self._run)
         self.policy = AsyncPolicy(self._client.policy, self._run)
+        self.gateways = AsyncGateways(self._client.gateways, self._run)
         self.batches = AsyncBatches(self._client.batches, self._run)
         self.evaluations = AsyncEvaluations(self._client.evaluations, self._run)
 
@@ -127,6 +129,24 @@ class AsyncBackends:
 
     async def leave(self, id: str) -> None:
         return await self._run.call(lambda stop: self._backends.leave(id, stop=stop))
+
+
+class AsyncGateways:
+    def __init__(self, gateways: Gateways, run: AsyncRun) -> None:
+        self._gateways = gateways
+        self._run = run
+
+    async def open(self, request: Optional[Mapping[str, Any]] = None) -> Gateway:
+        return await self._run.call(lambda stop: self._gateways.open(request, stop=stop))
+
+    async def wait(self, id: str) -> RolloutView:
+        return await self._run.call(lambda stop: self._gateways.wait(id, stop=stop))
+
+    async def reward(self, id: str, reward: float, *, score: Optional[Mapping[str, Any]] = None) -> RolloutView:
+        return await self._run.call(lambda stop: self._gateways.reward(id, reward, score=score, stop=stop))
+
+    async def discard(self, id: str, reason: str) -> RolloutView:
+        return await self._run.call(lambda stop: self._gateways.discard(id, reason, stop=stop))
 
 
 class AsyncPolicy:

@@ -16,6 +16,7 @@ from .rollouts.rollout import Accepted, CancelOutcome, CancelReply, RolloutList,
 from .rollouts.submit import RolloutRequests, submit_all
 from .service.backends import Backends
 from .service.event_stream import read_events
+from .rollouts.gateways import Gateways
 from .service.policy import Policy
 from .service.machines import MachineList, MachineView, WorkerSettings
 from .service.status import Event, ServiceStatus
@@ -37,6 +38,7 @@ class Client:
         self.policy = Policy(self._transport)
         self.batches = Batches(self._transport)
         self.evaluations = Evaluations(self._transport)
+        self.gateways = Gateways(self._transport)
 
     def submit(self, rollouts: RolloutRequests, *, stop: Optional[Stop] = None) -> Sequence[Accepted]:
         """Takes one rollout request or any number of them. Repeating it with the same ids changes nothing."""

@@ -127,6 +127,8 @@ class WorkerReport:
     machine: Optional[MachineReport] = None
     #: How long a renewal lasts.
     lease_ms: Optional[int] = None
+    #: Where it takes the requests of the gateways that it holds.
+    gateway_url: Optional[str] = None
     #: It takes no more rollouts, and leaves when those that it holds have ended.
     draining: Optional[bool] = None
 
