@@ -15,7 +15,7 @@ interface SeenRequest {
 }
 
 const toolSchema = z.looseObject({
-  properties: z.record(z.string(), z.looseObject({ type: z.unknown() })).optional(),
+  properties: z.record(z.string(), z.looseObject({ type: z.unknown().optional() })).optional(),
   required: z.array(z.string()).optional(),
 });
 const declaration = z.looseObject({
@@ -25,11 +25,11 @@ const declaration = z.looseObject({
   parametersJsonSchema: toolSchema.optional(),
   input_schema: toolSchema.optional(),
 });
-const part = z.looseObject({ type: z.string().optional(), role: z.string().optional(), functionResponse: z.unknown() });
+const part = z.looseObject({ type: z.string().optional(), role: z.string().optional(), functionResponse: z.unknown().optional() });
 const message = z.looseObject({
   type: z.string().optional(),
   role: z.string().optional(),
-  content: z.union([z.array(part), z.unknown()]),
+  content: z.unknown().optional(),
   parts: z.array(part).default([]),
 });
 
