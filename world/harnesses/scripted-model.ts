@@ -14,7 +14,7 @@ interface SeenRequest {
   readonly body: HarnessBody;
 }
 
-const toolSchema = z.looseObject({
+export const toolSchema = z.looseObject({
   properties: z.record(z.string(), z.looseObject({ type: z.unknown().optional() })).optional(),
   required: z.array(z.string()).optional(),
 });
@@ -51,7 +51,7 @@ interface DeclaredTool {
   readonly schema: z.infer<typeof toolSchema>;
 }
 
-const shellNames = /^(bash|shell|exec_command|run_shell_command)$/i;
+export const shellNames = /^(bash|shell|exec_command|run_shell_command)$/i;
 
 export function openScriptedModel(wire: HarnessWire, commands: readonly string[], key: string) {
   const seen: SeenRequest[] = [];
@@ -100,7 +100,7 @@ function countResults(wire: HarnessWire, { messages, input, contents }: HarnessB
 }
 
 /** The command, and something of the right kind for every other required argument. */
-function toInput({ schema }: DeclaredTool, command: string): Record<string, unknown> {
+export function toInput({ schema }: DeclaredTool, command: string): Record<string, unknown> {
   const fields = { ...schema.properties };
   const wanted = new Set([...(schema.required ?? []), ...Object.keys(fields).filter((name) => /^(cmd|command)$/.test(name))]);
   const chooseValue = (name: string) => {

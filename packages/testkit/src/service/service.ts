@@ -33,6 +33,8 @@ interface TestServiceOptions {
   readonly scenarios?: readonly string[];
   /** The folder of the store; by default in that of the service. */
   readonly data?: string;
+  /** The folder of its sandboxes; by default in that of the service. */
+  readonly run?: string;
   /** Added to the environment of its processes. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -51,7 +53,7 @@ export class TestService implements AsyncDisposable {
 
   private constructor(folder: string, options: TestServiceOptions) {
     this.folder = folder;
-    this.runDir = join(folder, 'run');
+    this.runDir = options.run ?? join(folder, 'run');
     this.#options = options;
   }
 

@@ -107,11 +107,11 @@ async function playHarness({ host, session, sandbox, installed, id, opening, sig
   const task = { url: `http://127.0.0.1:${service.port}`, key, model: policyName, prompt: toPrompt(opening) };
   try {
     const end = await runHarness(sandbox, installed.harness, { ...task, timeoutMs: longestMs, signal });
-    if (session.book.lineages.length === 0) {
+    if (session.book.branches.length === 0) {
       const shown = `${end.stderr}\n${end.stdout}`.trim().slice(-shownErrorLength);
       throw new RolloutError(
         'run-failed',
-        `${installed.harness.name} ${end.kind} (exit code ${end.exitCode}) and asked its model nothing: ${shown}`,
+        `${installed.harness.name} ${end.kind} (exit code ${end.exitCode}) before its model had said anything: ${shown}`,
       );
     }
     return { stopReason: 'completed', answer: lastText(session) };
