@@ -22,10 +22,10 @@ const declared = z.object({ function: z.object({ name: z.string(), parameters: t
 
 /** Calls the shell of whatever harness asks, once for each command. A request without a shell is a side call, and gets a text. */
 const policy: Policy = ({ turn, opening }) => {
-  const [, tools = ''] = /<tools>\n([\s\S]*?)\n<\/tools>/.exec(opening()) ?? [];
-  const specs = tools.split('\n').flatMap((line) => (line === '' ? [] : [declared.parse(JSON.parse(line)).function]));
-  const shell = specs.find(({ name }) => shellNames.test(name));
-  const command = shell && commands[turn];
+  const prompt = opening();
+  const lines = prompt.split('\n').filter((line) => line.startsWith('{"type": "function"')); // as the chat template declares tools
+  const shell = lines.map((line) => declared.parse(JSON.parse(line)).function).find(({ name }) => shellNames.test(name));
+  const command = shell && (prompt.includes('Sleep for an hour.') ? 'sleep 3600' : commands[turn]);
   if (!shell || command === undefined) return { text: 'All done.' };
   return { text: renderCall(shell.name, toInput({ name: shell.name, schema: shell.parameters }, command)) };
 };
@@ -65,6 +65,24 @@ describe('a harness as the agent of a rollout', { skip: probe.ok ? false : `${pr
       context.diagnostic(`${view.result?.turns} turns, ${harness.branches.length} branches, exact share ${harness.exact_share}`);
     });
   }
+
+  test('a harness is stopped when its turns or its time are spent, and what it left is judged', async () => {
+    const [turns, time] = await service.client.submit([
+      { scenario: 'shell', agent: 'codex', task: { instruction: 'Write.', check: 'test -e first.txt' }, limits: { max_turns: 2 } },
+      { scenario: 'shell', agent: 'codex', task: { instruction: 'Sleep for an hour.', check: 'true' }, limits: { run_timeout_s: 8 } },
+    ]);
+    const spent = await service.client.wait(turns?.id ?? '');
+    assert.deepEqual([spent.state, spent.result?.stop_reason, spent.result?.turns, spent.reward], ['done', 'max_turns', 2, 1]);
+    const late = await service.client.wait(time?.id ?? '');
+    assert.deepEqual([late.state, late.result?.stop_reason, late.reward], ['done', 'rollout_timeout', 1], JSON.stringify(late));
+  });
+
+  test('a task without a sandbox cannot have a harness, and says so', async () => {
+    const [accepted] = await service.client.submit([{ scenario: 'math', agent: 'codex', task: { question: '1 + 1?', answer: '2' } }]);
+    const { failure } = await service.client.wait(accepted?.id ?? '');
+    assert.deepEqual([failure?.code, failure?.blame], ['task-failed', 'task']);
+    assert.match(failure?.message ?? '', /has no sandbox, and codex runs in one/);
+  });
 
   test('a rollout that names an unknown harness is refused with what it may have meant', async () => {
     const task = { instruction: 'x', check: 'true' };

@@ -80,6 +80,8 @@ class BatchRequest(_RequiredBatchRequest, total=False):
     source: TaskSource
     #: No more tasks will be appended. Default: true if there are tasks or a source.
     closed: bool
+    #: The harness that acts in the sandbox, such as \"codex\"; default: the turn loop of Millrace.
+    agent: str
     #: The date or time that chat templates write, as "2026-01-31" or "2026-01-31T09:00:00Z"; default: when a group begins.
     date: str
     sampling: Sampling

@@ -19,6 +19,8 @@ class EvaluationRequest(_RequiredEvaluationRequest, total=False):
     id: str
     #: How many samples each task gets; default 1.
     n: int
+    #: The harness that acts in the sandbox, such as \"codex\"; default: the turn loop of Millrace.
+    agent: str
     #: The date or time that chat templates write, as "2026-01-31" or "2026-01-31T09:00:00Z"; default: when a group begins.
     date: str
     sampling: Sampling

@@ -90,6 +90,8 @@ class RolloutRequest(_RequiredRolloutRequest, total=False):
     id: str
     #: Siblings share a group, so that a trainer can compare their rewards.
     group: str
+    #: The harness that acts in the sandbox, such as \"codex\"; default: the turn loop of Millrace.
+    agent: str
     #: The date or time that chat templates write, as "2026-01-31" or "2026-01-31T09:00:00Z"; default: when the first of its group
     #: was created.
     date: str

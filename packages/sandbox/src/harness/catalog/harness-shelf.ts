@@ -2,9 +2,9 @@
 
 import { raceSignal } from '@millrace/base/race';
 import { RolloutError } from '@millrace/protocol';
-import { harnessCatalog } from './catalog/catalog.ts';
-import type { Harness } from './harness.ts';
-import { installHarness } from './install-harness.ts';
+import type { Harness } from '../harness.ts';
+import { installHarness } from '../install-harness.ts';
+import { harnessCatalog } from './catalog.ts';
 
 export interface InstalledHarness {
   readonly harness: Harness;
