@@ -37,7 +37,13 @@ describe('a harness as the agent of a rollout', { skip: probe.ok ? false : `${pr
   let service: TestService;
   before(async () => {
     backend = await openFakeBackend({ policy });
-    service = await TestService.open({ workers: 1, tokenizer: await qwen3Folder(), run: join(worldCacheFolder(), 'harnesses') });
+    const [codex] = harnessCatalog;
+    service = await TestService.open({
+      workers: 1,
+      tokenizer: await qwen3Folder(),
+      run: join(worldCacheFolder(), 'harnesses'),
+      harnesses: [{ ...codex, name: 'my-agent' }],
+    });
     await service.client.backends.join({ url: backend.url });
   });
   after(async () => {
@@ -45,7 +51,7 @@ describe('a harness as the agent of a rollout', { skip: probe.ok ? false : `${pr
     await backend[Symbol.asyncDispose]();
   });
 
-  for (const { name, version } of harnessCatalog) {
+  for (const { name, version } of [...harnessCatalog, { name: 'my-agent', version: harnessCatalog[0]?.version }]) {
     test(`${name} solves a task in several turns, and every token is what the backend sampled`, async (context) => {
       const [accepted] = await service.client.submit([
         {

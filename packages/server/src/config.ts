@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { modelConfig } from '@millrace/model';
 import { describeIssues, messageOf, type SchemaIssue } from '@millrace/protocol';
-import { sandboxConfig } from '@millrace/sandbox';
+import { harness, sandboxConfig } from '@millrace/sandbox';
 import { gymConfig, judgeConfig, outsideConfig } from '@millrace/scenarios';
 import { retentionConfig, storeConfig } from '@millrace/store';
 import { z } from 'zod';
@@ -41,6 +41,12 @@ export const serviceConfig = z.strictObject({
   sampling: samplingConfig.prefault({}),
   sandbox: sandboxConfig.prefault({}),
   tools: outsideConfig.prefault({}),
+  harnesses: z
+    .array(harness)
+    .default([])
+    .describe(
+      'Your own agent programs, for `agent` of a submission. One with the name of a built-in one replaces it. See docs/harnesses.md.',
+    ),
   judge: judgeConfig.prefault({}),
   gym: gymConfig.prefault({}),
   slurm: slurmConfig.prefault({}),

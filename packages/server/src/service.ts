@@ -16,6 +16,7 @@ import {
   holdLayers,
   ImageCache,
   LayerCache,
+  listHarnesses,
   openApptainerDriver,
   openBubblewrapDriver,
   openWarmPool,
@@ -95,7 +96,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     ...{ store, tail, scenarios, taskFiles, log, loopLag, probe, server, leadership },
     config: config.http,
     clock: systemClock,
-    sandboxes: { means: toSandboxMeans(config.sandbox), findMissingImage: openImageCheck(config) },
+    sandboxes: describeSandboxes(config),
     workerSettings: () => toWorkerSettings(config),
     tokenizer: config.model.tokenizer,
   });
@@ -184,7 +185,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       machine: toMachineReport(config, scenarios),
       outside,
       gateways,
-      harnesses: new HarnessShelf(config.run),
+      harnesses: new HarnessShelf(config.run, config.harnesses),
       ...definedOf({ prompts: texts, launch: options.launch }),
     }),
   );
@@ -235,6 +236,11 @@ export async function openDriver({ run: runDir, sandbox }: ServiceConfig, log: L
     onProgress: (progress) => log.info('image-progress', progress),
   });
   return openApptainerDriver({ runDir, config: sandbox, log, images });
+}
+
+function describeSandboxes(config: ServiceConfig): AppOptions['sandboxes'] {
+  const harnesses = listHarnesses(config.harnesses).map(({ name }) => name);
+  return { means: toSandboxMeans(config.sandbox), harnesses, findMissingImage: openImageCheck(config) };
 }
 
 /** Machines that share a store may have images that this one does not have. */

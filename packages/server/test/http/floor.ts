@@ -117,7 +117,11 @@ export async function openFloor({
     log,
     clock,
     probe,
-    sandboxes: { means: toSandboxMeans(sandboxConfig.parse(sandbox)), findMissingImage: async (name) => name && findMissingImage(name) },
+    sandboxes: {
+      means: toSandboxMeans(sandboxConfig.parse(sandbox)),
+      harnesses: ['codex'],
+      findMissingImage: async (name) => name && findMissingImage(name),
+    },
     workerSettings: () => ({ config: { data: '/data' }, local_store: null }),
     loopLag: { read: () => ({ p50: 0, p99: 1, max: 2 }) },
     server,

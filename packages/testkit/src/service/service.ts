@@ -30,6 +30,7 @@ interface TestServiceOptions {
   readonly store?: Readonly<Record<string, unknown>>;
   readonly gym?: Readonly<Record<string, unknown>>;
   readonly tools?: Readonly<Record<string, unknown>>;
+  readonly harnesses?: readonly unknown[];
   readonly scenarios?: readonly string[];
   /** The folder of the store; by default in that of the service. */
   readonly data?: string;
@@ -93,7 +94,7 @@ export class TestService implements AsyncDisposable {
 
   /** Starts it; again on the same store, folder and port. */
   async start(): Promise<void> {
-    const { workers, tokenizer, toolParser, teachTools, scenarios = [], http = {}, data: _, env, ...floors } = this.#options;
+    const { workers, tokenizer, toolParser, teachTools, scenarios = [], http = {}, data: _, run: __, env, ...floors } = this.#options;
     const config = {
       data: this.#data,
       run: this.runDir,

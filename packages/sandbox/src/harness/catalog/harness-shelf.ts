@@ -12,21 +12,26 @@ export interface InstalledHarness {
   readonly folder: string;
 }
 
-export const harnessNames: readonly string[] = harnessCatalog.map(({ name }) => name);
+/** The user's own, then those that come with Millrace and are not replaced by one of the same name. */
+export function listHarnesses(own: readonly Harness[] = []): readonly Harness[] {
+  return [...own, ...harnessCatalog.filter(({ name }) => !own.some((one) => one.name === name))];
+}
 
 export class HarnessShelf {
   readonly #runDir: string;
+  readonly #harnesses: readonly Harness[];
   readonly #installing = new Map<string, Promise<string>>();
 
   /** `runDir`: the run folder of the driver that opens the sandboxes. */
-  constructor(runDir: string) {
+  constructor(runDir: string, own: readonly Harness[] = []) {
     this.#runDir = runDir;
+    this.#harnesses = listHarnesses(own);
   }
 
   /** Rollouts that ask at once wait for one installation; one that is cancelled does not end it. */
   async take(name: string, signal: AbortSignal): Promise<InstalledHarness> {
-    const harness = harnessCatalog.find((one) => one.name === name);
-    if (harness === undefined) throw new RolloutError('task-failed', `no harness is named ${name}; known: ${harnessNames.join(', ')}`);
+    const harness = this.#harnesses.find((one) => one.name === name);
+    if (harness === undefined) throw new RolloutError('task-failed', `no harness of this machine is named ${name}`);
     const installing = this.#installing.get(name) ?? installHarness(harness, { runDir: this.#runDir });
     this.#installing.set(name, installing);
     installing.catch(() => this.#installing.delete(name)); // the next rollout tries again

@@ -28,6 +28,8 @@ export interface AppContext {
   /** What the sandboxes of this configuration can have. */
   readonly sandboxes: {
     readonly means: SandboxMeans;
+    /** The names of harnesses. */
+    readonly harnesses: readonly string[];
     /** Says so if this machine, which runs all workers, does not have the image. */
     findMissingImage(name: string | undefined): Promise<string | undefined>;
   };

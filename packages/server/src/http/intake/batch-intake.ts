@@ -25,7 +25,7 @@ export async function createBatch(request: BatchRequest, context: AppContext): P
   checkWebhook(request, context);
   const scenario = context.scenarios.get(request.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
-  checkAgent(request.agent, ['agent']);
+  checkAgent(request.agent, ['agent'], context);
   const { id = batchId.parse(`b-${randomUUID()}`), tasks, webhook, closed, ...rest } = request;
   const digest = await new Pace(context.clock).run(toDigest({ ...rest, tasks, webhook, closed }));
   let plan: BatchPlan = { ...rest, scenario: scenario.name };

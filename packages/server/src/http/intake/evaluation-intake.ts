@@ -21,7 +21,7 @@ export async function createEvaluation(request: EvaluationRequest, context: AppC
   checkSize(request);
   const scenario = context.scenarios.get(request.scenario);
   if (scenario === undefined) throw unknownScenario(['scenario'], request.scenario, context.scenarios);
-  checkAgent(request.agent, ['agent']);
+  checkAgent(request.agent, ['agent'], context);
   const { id = evaluationId.parse(`e-${randomUUID()}`), tasks, ...plan } = request;
   const digest = await new Pace(context.clock).run(toDigest({ ...plan, tasks }));
   await checkTasks(tasks, scenario, context);

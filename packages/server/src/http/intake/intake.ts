@@ -16,7 +16,6 @@ import {
   type SubmitReply,
   submission,
 } from '@millrace/protocol';
-import { harnessNames } from '@millrace/sandbox';
 import { callScenario, type Scenario, type Scenarios, safeParseTask } from '@millrace/scenarios';
 import type { NewRollout, RolloutRecord } from '@millrace/store';
 import { z } from 'zod';
@@ -77,7 +76,7 @@ async function readSubmission(item: unknown, at: readonly PropertyKey[], context
   if (scenario === undefined) throw unknownScenario([...at, 'scenario'], parsed.scenario, scenarios);
   const { id = toRolloutId(`r-${randomUUID()}`), ...rest } = parsed;
   const rollout = toNewRollout(id, { ...rest, scenario: scenario.name });
-  checkAgent(rest.agent, [...at, 'agent']);
+  checkAgent(rest.agent, [...at, 'agent'], context);
   await checkTask({ scenario, task: rest.task, at: [...at, 'task'] }, context);
   return rollout;
 }
@@ -117,13 +116,11 @@ async function parseWith(scenario: Scenario, data: unknown, at: readonly Propert
 }
 
 /** Throws `bad-request` for a harness that is not known. */
-export function checkAgent(name: string | undefined, at: readonly PropertyKey[]): void {
-  if (name === undefined || harnessNames.includes(name)) return;
-  const fault = toFault(
-    at,
-    `no harness is named ${JSON.stringify(name)}${didYouMean(name, harnessNames)}; known: ${harnessNames.join(', ')}`,
-  );
-  throw toFaultError([fault], { code: 'bad-request', details: { known: harnessNames } });
+export function checkAgent(name: string | undefined, at: readonly PropertyKey[], { sandboxes }: Pick<AppContext, 'sandboxes'>): void {
+  const { harnesses: known } = sandboxes;
+  if (name === undefined || known.includes(name)) return;
+  const fault = toFault(at, `no harness is named ${JSON.stringify(name)}${didYouMean(name, known)}; known: ${known.join(', ')}`);
+  throw toFaultError([fault], { code: 'bad-request', details: { known } });
 }
 
 export function unknownScenario(at: readonly PropertyKey[], name: string, scenarios: Scenarios): RolloutError {
