@@ -1,6 +1,7 @@
 // Conversations turn by turn, as the service holds them, against the whole conversation that the template writes at once. Run it to print
 // what differs: node world/models/turns/turn-by-turn.ts [NAME OF A TEMPLATE]
 
+import { mock } from 'node:test';
 import { type LocalConversation, openConversation, runSteps } from '@millrace/model';
 import type { Message } from '@millrace/protocol';
 import { messageOf } from '@millrace/protocol';
@@ -208,11 +209,16 @@ interface TurnComparison {
 
 export async function compareTurns(only: RegExp = /./): Promise<TurnComparison> {
   const [steps, refused]: [StepResult[], Map<string, string>] = [[], new Map()];
-  for (const [name, source] of readTemplates()) {
-    if (!only.test(name)) continue;
-    const found = await runTemplate(name, source);
-    if (typeof found === 'string') refused.set(name, found);
-    else steps.push(...found);
+  mock.timers.enable({ apis: ['Date'], now: Date.now() }); // some templates write the time, to the second
+  try {
+    for (const [name, source] of readTemplates()) {
+      if (!only.test(name)) continue;
+      const found = await runTemplate(name, source);
+      if (typeof found === 'string') refused.set(name, found);
+      else steps.push(...found);
+    }
+  } finally {
+    mock.timers.reset();
   }
   return { steps, refused };
 }
