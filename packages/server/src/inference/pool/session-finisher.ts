@@ -1,5 +1,6 @@
 // Informs a router in front of the servers that a rollout's session is over, for routers that count open sessions. No call waits
-// for it, and a server without that route is asked only once.
+// for it. An engine that is known to answer by itself is not asked, because its log would have the failed request; any other server
+// without that route is asked only once.
 
 import type { Clock } from '@millrace/base/clock';
 import { type BackendRecord, toSessionAddress } from '@millrace/engines';
@@ -18,8 +19,9 @@ export class SessionFinisher {
     this.#clock = clock;
   }
 
-  finish({ url, apiKey }: BackendRecord, sessionId: string): void {
-    if (!this.#unsupported.has(url)) void this.#post(url, sessionId, apiKey);
+  finish({ url, apiKey, probe }: BackendRecord, sessionId: string): void {
+    const isOneEngine = probe?.instance !== undefined && !probe.isSeveral;
+    if (!isOneEngine && !this.#unsupported.has(url)) void this.#post(url, sessionId, apiKey);
   }
 
   /** Never rejects: a session that a router only forgets later does no harm. */

@@ -316,6 +316,21 @@ test('the end of a rollout finishes its session on a router that has the route',
   assert.deepEqual(finished, [`POST /finish_session?session_id=${encodeURIComponent(one.id)}`]);
 });
 
+test('an engine that answers by itself is never asked to finish a session, which its log would show as a failed request', async () => {
+  await using bed = await Bed.open();
+  await using fake = await openFake();
+  const pool = bed.addPool();
+  const record = (probe: BackendRecord['probe']) => ({ ...toRecord(a, fake.url), ...(probe ? { probe } : {}) });
+  await bed.join(record({ instance: '1760000000.5' }));
+  const [one, two] = await bed.run(2);
+  (await pool.acquire({ signal, rollout: one ?? assert.fail() }))[Symbol.dispose]();
+  await bed.join(record({ instance: '1760000000.5', isSeveral: true }));
+  const missed = once(fake.events, 'miss');
+  (await pool.acquire({ signal, rollout: two ?? assert.fail() }))[Symbol.dispose]();
+  const [path] = await missed;
+  assert.deepEqual([path, fake.misses], [`POST /finish_session?session_id=${encodeURIComponent(two?.id ?? '')}`, 1]);
+});
+
 test('a server without the route is asked to finish a session only once', async () => {
   await using bed = await Bed.open();
   await using fake = await openFake();
