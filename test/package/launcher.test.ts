@@ -39,7 +39,7 @@ const nodeOf = (version: string) =>
 const nodeThatBuilds = `#!/bin/sh
 case $2 in
   */build-executor.ts) echo built >>"\${2%/scripts/*}/builds" ;;
-  *) [ "$1" = --version ] && echo v24.1.0 || echo "runs \${2##*/}" ;;
+  *) [ "$1" = --version ] && echo v24.1.0 || echo "runs \${3##*/}" ;;
 esac
 `;
 
@@ -50,7 +50,7 @@ describe('the launcher', { skip }, () => {
     assert.equal(code, 7);
     assert.equal(
       stdout,
-      `24.1.0 runs --disable-warning=ExperimentalWarning ${install.path}/packages/cli/dist/main.js submit a b --url=x\n`,
+      `24.1.0 runs --disable-warning=ExperimentalWarning --disable-warning=MODULE_TYPELESS_PACKAGE_JSON ${install.path}/packages/cli/dist/main.js submit a b --url=x\n`,
     );
   });
 

@@ -38,7 +38,7 @@ const maxSilentCrashes = 3;
  * A larger space for new objects: what a turn needs lives while its backend samples, and would be moved twice and then collected with the
  * old ones. In three pairs of runs of the capacity benchmarks, workers made 4 to 14 % more turns.
  */
-const workerFlags = ['--disable-warning=ExperimentalWarning', '--max-semi-space-size=64'];
+const workerFlags = ['--disable-warning=ExperimentalWarning', '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON', '--max-semi-space-size=64'];
 /** What a worker may take to leave, in addition to the time for finishing what runs. */
 const leaveMs = 5000;
 

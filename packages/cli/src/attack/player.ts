@@ -45,7 +45,7 @@ export class Player implements AsyncDisposable {
     const child = fork(findParts().attackPlayer, {
       detached: true, // a Ctrl-C in the terminal does not reach it
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      execArgv: ['--disable-warning=ExperimentalWarning'],
+      execArgv: ['--disable-warning=ExperimentalWarning', '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON'],
     });
     send(child, { kind: 'open', ...this.#options });
     const ended = once(child, 'exit').then(([code]) => {

@@ -27,9 +27,11 @@ export async function findEvaluation(client: Client, id: string): Promise<Evalua
   return chooseOnly(found, id, { what: 'evaluation', where: 'on this service; to list them: millrace eval ls' });
 }
 
+/** An address works too: it is what the backend was added with. */
 export async function findBackend(client: Client, id: string): Promise<BackendView> {
   const backends = await client.backends.list();
-  const exact = backends.filter((backend) => backend.id === id);
+  const address = id.replace(/\/+$/, '').replace(/\/v1$/, '');
+  const exact = backends.filter((backend) => backend.id === id || backend.url === address);
   const found = exact.length > 0 ? exact : await startingWith(backends, id);
   return chooseOnly(found, id, { what: 'backend', where: 'on this service; to list them: millrace backend ls' });
 }

@@ -8,7 +8,7 @@ import { renderFaults, toReason } from '../tasks/faults.ts';
 import { readHarborInput } from '../tasks/harbor-input.ts';
 import { type InputText, readInput } from '../tasks/read-input.ts';
 import { samplingOptions, toSamplingFields } from '../tasks/sampling-options.ts';
-import { parseTaskLines, type TaskLines } from '../tasks/task-lines.ts';
+import { checkScenarioOption, parseTaskLines, type TaskLines } from '../tasks/task-lines.ts';
 import type { Io } from '../terminal/io.ts';
 import { toCount } from '../terminal/text.ts';
 import { retryUnscored } from './retry.ts';
@@ -80,6 +80,7 @@ async function readSubmitInput(args: Arguments, io: Io): Promise<SubmitInput> {
   const scenario = args.text('scenario');
   const lines = parseTaskLines(text.content, { siblings, prefix: `g-${randomUUID().slice(0, 8)}`, fields, ...definedOf({ scenario }) });
   if (lines.submissions.length + lines.bad.length === 0) throw new UsageError(`${text.source} has no tasks`);
+  checkScenarioOption(scenario, lines, text.source);
   return { ...text, ...lines };
 }
 

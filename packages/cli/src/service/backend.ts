@@ -79,7 +79,7 @@ const list: Command = {
 const drain: Command = {
   name: 'backend drain',
   summary: 'Gives backends no new rollouts; those that run on them finish.',
-  positional: '<id …>',
+  positional: '<id or url …>',
   options: serviceOptions,
   examples: ['millrace backend drain gpu-3'],
   run: (args, io) =>
@@ -92,9 +92,9 @@ const drain: Command = {
 const remove: Command = {
   name: 'backend rm',
   summary: 'Removes backends at once; rollouts that run on them move to others.',
-  positional: '<id …>',
+  positional: '<id or url …>',
   options: serviceOptions,
-  examples: ['millrace backend rm gpu-3'],
+  examples: ['millrace backend rm gpu-3', 'millrace backend rm http://127.0.0.1:8000'],
   run: (args, io) =>
     forEach(args.positionals, openClient(toServiceAddress(args, io)), async (client, id) => {
       await client.backends.leave(id);

@@ -5,7 +5,7 @@ import { type Arguments, UsageError } from '../command/command.ts';
 import type { Io } from '../terminal/io.ts';
 import { renderFaults } from './faults.ts';
 import { readInput } from './read-input.ts';
-import { parseTaskLines } from './task-lines.ts';
+import { checkScenarioOption, parseTaskLines } from './task-lines.ts';
 
 interface TaskFile {
   /** Errors begin with it. */
@@ -22,6 +22,7 @@ export async function readTasks(args: Arguments, io: Io, what: string): Promise<
   const { source, content } = await readInput(args.positionals[0], io);
   const input = parseTaskLines(content, { siblings: 1, prefix: '', ...definedOf({ scenario: named }) });
   if (input.bad.length > 0) throw new UsageError(['nothing was submitted:', ...renderFaults(input.bad, { source })].join('\n'));
+  checkScenarioOption(named, input, source);
   const [scenario, ...others] = [...new Set(input.submissions.map((one) => one.scenario))];
   if (scenario === undefined) throw new UsageError(`${source} has no tasks`);
   if (others.length > 0) throw new UsageError(`${what} has one scenario, but ${source} has ${scenario} and ${others.join(', ')}`);

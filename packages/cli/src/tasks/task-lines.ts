@@ -1,6 +1,7 @@
 // From JSON lines to submissions. Each bad line is named by its number.
 
 import { describeIssues, messageOf, type SubmissionInput, submission } from '@millrace/protocol';
+import { UsageError } from '../command/command.ts';
 import type { LineFault } from './faults.ts';
 import type { SamplingFields } from './sampling-options.ts';
 
@@ -44,6 +45,14 @@ export function parseTaskLines(text: string, options: LineOptions): TaskLines {
     }
   }
   return { submissions, lines, bad };
+}
+
+/** A name that every line overrides would be ignored, misspelt or not. */
+export function checkScenarioOption(named: string | undefined, { submissions }: Pick<TaskLines, 'submissions'>, source: string): void {
+  const used = [...new Set(submissions.map(({ scenario }) => scenario))];
+  if (named === undefined || used.length === 0 || used.includes(named)) return;
+  const names = used.join(', ');
+  throw new UsageError(`--scenario ${named} is for lines that name none, and every line of ${source} names its own: ${names}`);
 }
 
 function parseLine(content: string, options: LineOptions): SubmissionInput | { readonly reason: string } {

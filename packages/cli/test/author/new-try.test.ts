@@ -70,6 +70,7 @@ test('what new and try cannot use is a usage error that names it', async () => {
     [['new', 'tool', 'x'], /new has no action tool/],
     [['new', 'scenario', 'Word_Count'], /lower-case words joined by hyphens/],
     [['try'], /try needs <scenario>/],
+    [['try', file('scenarios.ts')], /there is no file \S+scenarios\.ts; give the path of a scenario/],
     [['try', file('scenario.ts')], /no --task was given, and \S+tasks\.jsonl cannot be read/],
     [['try', file('scenario.ts'), '--task', file('empty.jsonl')], /empty\.jsonl has no task/],
     [['try', file('scenario.ts'), '--task', '{'], /--task is not JSON/],

@@ -144,6 +144,12 @@ test('a misspelt scenario, field, limit or state comes with what was probably me
       { scenario: 'math', task },
       /--sampling temprature: unknown field; did you mean temperature\?/,
     ],
+    [
+      ['submit', '--scenario', 'maht'],
+      { scenario: 'math', task },
+      /--scenario maht is for lines that name none, .* stdin names its own: math/,
+    ],
+    [['eval', '--scenario', 'maht'], { scenario: 'math', task }, /--scenario maht is for lines that name none/],
     [['eval', '--scenario', 'mth', '--detach'], task, /no scenario is named "mth"; did you mean math\?/],
     [['ls', '--state', 'faild'], '', /--state faild is not one of .*; did you mean failed\?/],
   ];

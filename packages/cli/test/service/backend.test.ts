@@ -18,6 +18,13 @@ test('a backend is added, listed, drained and removed', async () => {
   assert.equal(JSON.parse((await service.run(['backend', 'ls', '--json'])).out)[0].dialect, 'sglang');
   assert.match((await service.run(['backend', 'rm', 'gpu-0', 'gpu-1'])).err, /no backend is called gpu-1 or begins with it/);
   assert.equal((await service.run(['backend', 'rm', 'gpu'])).out, 'gpu-0 is removed\n');
+  await service.run(['backend', 'add', 'http://127.0.0.1:9/v1', '--name', 'gpu-1']);
+  assert.equal((await service.run(['backend', 'drain', 'http://127.0.0.1:9'])).code, 0);
+  assert.equal(
+    (await service.run(['backend', 'rm', 'http://127.0.0.1:9/v1/'])).out,
+    'gpu-1 is removed\n',
+    'the address that it was added with',
+  );
   const empty = await service.run(['backend', 'ls']);
   assert.deepEqual([empty.code, empty.out], [0, '']);
   assert.match(empty.err, /Add one: millrace backend add/);

@@ -62,4 +62,10 @@ test('the nearest word is suggested only when it is close', () => {
     ['sumbit', 'sho', 'wacth', 'sub', 'zzz', 's'].map((word) => chooseNearest(word, known)),
     ['submit', 'show', 'watch', 'submit', undefined, undefined],
   );
+  const options = ['all-queued', 'version', 'run_timeout_s', 'tool_timeout_s', 'max_turns'];
+  assert.deepEqual(
+    ['queued', 'policy-version', 'timeout', 'turns', 'x'].map((word) => chooseNearest(word, options)),
+    ['all-queued', 'version', undefined, 'max_turns', undefined],
+    'the only one that has its parts',
+  );
 });

@@ -6,9 +6,18 @@ export function chooseNearest(word: string, known: readonly string[]): string | 
   const best = ranked[0];
   if (best === undefined) return undefined;
   const near = best.distance <= Math.max(1, Math.floor(Math.max(word.length, best.name.length) / 3));
-  return near || (word.length > 1 && best.name.startsWith(word))
-    ? best.name
-    : known.find((name) => word.length > 1 && name.startsWith(word));
+  if (near || (word.length > 1 && best.name.startsWith(word))) return best.name;
+  return known.find((name) => word.length > 1 && name.startsWith(word)) ?? chooseByParts(word, known);
+}
+
+/** The only name that has all parts of the word, or whose parts the word all has: `queued` means `all-queued`. */
+function chooseByParts(word: string, known: readonly string[]): string | undefined {
+  const toParts = (text: string) => text.split(/[-_. ]/).filter((part) => part.length > 1);
+  const parts = toParts(word);
+  if (parts.length === 0) return undefined;
+  const isWithin = (some: readonly string[], all: readonly string[]) => some.length > 0 && some.every((part) => all.includes(part));
+  const [only, ...others] = known.filter((name) => isWithin(parts, toParts(name)) || isWithin(toParts(name), parts));
+  return others.length === 0 ? only : undefined;
 }
 
 /** `; did you mean answer?`, or nothing. */

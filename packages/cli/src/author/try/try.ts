@@ -1,6 +1,7 @@
 // `millrace try scenario.ts`: one task of a scenario, with a scripted policy, in a real sandbox. It runs the real pipeline in this
 // process, without a service, a backend or a model of the user's.
 
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { silentLog } from '@millrace/base/log';
 import { openClient } from '@millrace/client';
@@ -8,7 +9,7 @@ import { messageOf, RolloutError, type RolloutView, type Trajectory } from '@mil
 import { findCgroups, probeApptainer, probeBubblewrap } from '@millrace/sandbox';
 import { loadScenarios, type Scenarios } from '@millrace/scenarios';
 import { openServer, openWorker, type ServiceConfig } from '@millrace/server';
-import type { Arguments, Command, Io } from '../../command/command.ts';
+import { type Arguments, type Command, type Io, UsageError } from '../../command/command.ts';
 import { openPaint, wantsColor } from '../../terminal/text.ts';
 import { type LocalService, openLocalService } from '../local/local-service.ts';
 import { openScriptedBackend } from '../local/scripted-backend.ts';
@@ -43,6 +44,7 @@ export const tryCommand: Command = {
 
 async function runTry(args: Arguments, io: Io): Promise<number> {
   const [path = ''] = args.positionals;
+  if (!existsSync(path)) throw new UsageError(`there is no file ${path}; give the path of a scenario's .ts, .js or .py file`);
   const task = await readTask(args.text('task'), path);
   const policy = await readPolicy(args.text('policy'), path);
   const log = {
