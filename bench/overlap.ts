@@ -3,7 +3,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { Slots } from '@millrace/base/slots';
-import { Stage } from '@millrace/server';
+import { Stage } from '@millrace/worker';
 import type { BenchReport } from './report/report.ts';
 
 const runSlots = 16;

@@ -22,12 +22,15 @@ const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'example
   ({ path }) => !path.includes('.test.'),
 );
 const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts', 'world/**/*.test.ts']);
-const serverSources = sources.filter(({ path }) => path.startsWith('packages/server/src/'));
 /** The packages that make up the service, from the ground up. */
-const servicePackages = ['base', 'model', 'engines', 'sandbox', 'store', 'scenarios', 'server'];
+const servicePackages = ['base', 'model', 'engines', 'sandbox', 'store', 'scenarios', 'worker', 'server'];
 const serviceSources = sources.filter(({ path }) => servicePackages.includes(packageOf(path) ?? ''));
 
-const floors = ['inference', 'agent', 'gateway', 'pipeline', 'batches', 'http', 'tool-server', 'cluster'];
+/** The floors of the packages that have some, from the ground up. */
+const floors: Readonly<Record<string, readonly string[]>> = {
+  worker: ['inference', 'agent', 'gateway', 'pipeline'],
+  server: ['batches', 'http', 'tool-server', 'cluster'],
+};
 
 /** The folders of the second test tier; its tests stand on top. */
 const worldFloors = [
@@ -57,7 +60,8 @@ const packageImports: Readonly<Record<string, readonly string[]>> = {
   sandbox: ['protocol', 'base'],
   store: ['protocol', 'base', 'engines'],
   scenarios: ['protocol', 'base', 'model', 'sandbox'],
-  server: ['protocol', 'gateway', ...servicePackages],
+  worker: ['protocol', 'gateway', 'base', 'model', 'engines', 'sandbox', 'store', 'scenarios'],
+  server: ['protocol', ...servicePackages],
   dashboard: ['protocol'],
   gateway: ['protocol'],
   client: ['protocol'],
@@ -74,17 +78,15 @@ const timeExceptions: Readonly<Record<string, string>> = {
   'packages/base/src/clock.ts': 'it is the clock',
 };
 
-test('the floors of the server import only floors below them, and none through index.ts', () => {
+test('the floors of a package import only floors below them, and none through index.ts', () => {
   refuse(
-    serverSources.flatMap((source) =>
+    floorSources().flatMap(({ source, inside, order }) =>
       importsOf(source)
-        .filter((name) => name.startsWith('.'))
+        .filter((name) => name.startsWith('.') && basename(source.path) !== 'index.ts')
         .flatMap((name) => {
-          const target = relative('packages/server/src', join(dirname(source.path), name));
-          const [from, to] = [floorOf(relative('packages/server/src', source.path)), floorOf(target)];
-          if (target.startsWith('..')) return [`${source.path}: leaves its package by ${name}`];
+          const [from, to] = [floorOf(inside), floorOf(join(dirname(inside), name))];
           if (basename(name) === 'index.ts') return [`${source.path}: imports through index.ts`];
-          return rank(from) < rank(to) ? [`${source.path}: ${from} is below ${to}, and must not import ${name}`] : [];
+          return rank(order, from) < rank(order, to) ? [`${source.path}: ${from} is below ${to}, and must not import ${name}`] : [];
         }),
     ),
   );
@@ -106,13 +108,11 @@ test('the floors of the second test tier import only floors below them', () => {
   );
 });
 
-test('every folder of the server is a known floor', () => {
-  const folders = new Set(serverSources.map(({ path }) => floorOf(relative('packages/server/src', path))));
-  refuse(
-    [...folders]
-      .filter((floor) => floor !== 'the root' && !floors.includes(floor))
-      .map((floor) => `packages/server/src/${floor}: not a floor in this test's list`),
+test('every folder of a package with floors is a known one', () => {
+  const unknown = floorSources().flatMap(({ source, inside, order }) =>
+    floorOf(inside) === 'the root' || order.includes(floorOf(inside)) ? [] : [`${dirname(source.path)}: not a floor in this test's list`],
   );
+  refuse([...new Set(unknown)]);
 });
 
 test('packages import only the packages they may', () => {
@@ -420,9 +420,18 @@ function floorOf(path: string): string {
   return path.includes('/') ? path.slice(0, path.indexOf('/')) : 'the root';
 }
 
-function rank(floor: string): number {
-  const index = floors.indexOf(floor);
-  return index < 0 ? floors.length : index;
+/** The sources of packages with floors, with their path inside the package. */
+function floorSources() {
+  return Object.entries(floors).flatMap(([name, order]) =>
+    sources
+      .filter(({ path }) => path.startsWith(`packages/${name}/src/`))
+      .map((source) => ({ source, inside: relative(`packages/${name}/src`, source.path), order })),
+  );
+}
+
+function rank(order: readonly string[], floor: string): number {
+  const index = order.indexOf(floor);
+  return index < 0 ? order.length : index;
 }
 
 function opensWithSentence(text: string): boolean {

@@ -6,11 +6,11 @@ import { type WorkerId, workerId } from '@millrace/protocol';
 import { makeReport, makeResult, makeTrajectory } from '@millrace/testkit';
 import { pauseAfter, systemClock } from '../../packages/base/src/clock.ts';
 import { silentLog } from '../../packages/base/src/log.ts';
-import { flushPause } from '../../packages/server/src/pipeline/turn-reporter.ts';
-import { loadsPause, toRenewPause } from '../../packages/server/src/pipeline/worker-report.ts';
 import { EventTail, workerEvents } from '../../packages/store/src/event-tail.ts';
 import { openStore } from '../../packages/store/src/open/open-store.ts';
 import type { Claim, Store } from '../../packages/store/src/store.ts';
+import { flushPause } from '../../packages/worker/src/pipeline/turn-reporter.ts';
+import { loadsPause, toRenewPause } from '../../packages/worker/src/pipeline/worker-report.ts';
 
 /** The life of a rollout. Every machine holds `inFlight` of them all the time. */
 export interface SimulatedLoad {

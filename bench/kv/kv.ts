@@ -1,7 +1,7 @@
 // Measures admission by KV cache in the simulation of an engine: tokens per second, first tokens, waits and whole sessions, with as many agents as
 // the cache holds and with up to four times as many, compared with no admission, a fixed cap, and ThunderAgent's rule.
 
-import { longestHoldMs } from '../../packages/server/src/inference/cache/cache-rule.ts';
+import { longestHoldMs } from '../../packages/worker/src/inference/cache/cache-rule.ts';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { fixedCap, ours, sticky } from './policies.ts';
 import { type KvReport, type KvRun, simulate, type Workload } from './simulation.ts';

@@ -1,6 +1,6 @@
 // The rules that are compared: none, a fixed number of sessions, ThunderAgent's, and the one that the service runs.
 
-import { CacheAdmission } from '../../packages/server/src/inference/cache/cache-admission.ts';
+import { CacheAdmission } from '../../packages/worker/src/inference/cache/cache-admission.ts';
 import type { CallEnd, SimSession, SimWorld, TurnPolicy } from './simulation.ts';
 
 /** Every session stays on its engine, and every turn starts at once. */

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { longestHoldMs } from '../../packages/server/src/inference/cache/cache-rule.ts';
+import { longestHoldMs } from '../../packages/worker/src/inference/cache/cache-rule.ts';
 import { ours, sticky } from './policies.ts';
 import { type KvRun, simulate } from './simulation.ts';
 import { h200, longContexts } from './workloads.ts';

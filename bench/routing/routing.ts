@@ -7,11 +7,11 @@ import { silentLog } from '@millrace/base/log';
 import { Pace } from '@millrace/base/pace';
 import { backendId, workerId } from '@millrace/protocol';
 import { makeRandom, makeRollout, makeTempFolder, moveUpTo } from '@millrace/testkit';
-import type { BackendLease } from '../../packages/server/src/inference/pool/lease.ts';
-import { BackendPool } from '../../packages/server/src/inference/pool/pool.ts';
 import { chooseBackend } from '../../packages/store/src/backends/routing.ts';
 import { openSqliteStore } from '../../packages/store/src/sqlite/sqlite.ts';
 import type { Claim } from '../../packages/store/src/store.ts';
+import type { BackendLease } from '../../packages/worker/src/inference/pool/lease.ts';
+import { BackendPool } from '../../packages/worker/src/inference/pool/pool.ts';
 import type { BenchReport, BenchRow } from '../report/report.ts';
 import { groupSize, groups, type Router, type SimBackend, type SimReport, type SimRollout, simulate } from './routing-simulation.ts';
 

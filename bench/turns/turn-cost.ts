@@ -12,8 +12,8 @@ import { Pace } from '@millrace/base/pace';
 import { type Backend, type BackendRecord, openVllmBackend } from '@millrace/engines';
 import { Ledger, type LocalConversation, openConversation } from '@millrace/model';
 import { backendId, type Message, sampling } from '@millrace/protocol';
-import { BackendPool, PolicyGate, Sampler } from '@millrace/server';
 import { makeRandom, qwen3Folder } from '@millrace/testkit';
+import { BackendPool, PolicyGate, Sampler } from '@millrace/worker';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 
 const sizes = [1_000, 16_000, 64_000];

@@ -28,7 +28,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'packages/model/src/tokenizer/split/normalizers.ts': 'the repetition has a bound, and long texts are tokenised in steps',
   'packages/model/src/tool-calls/json-formats.ts': 'starts after a mark, and long turns are read in a thread with a deadline',
   'packages/model/src/tool-calls/xml-formats.ts': 'starts after a mark, and long turns are read in a thread with a deadline',
-  'packages/server/src/inference/pool/server-probe.ts': 'the metrics of a backend',
+  'packages/worker/src/inference/pool/server-probe.ts': 'the metrics of a backend',
   'packages/sandbox/src/limits/cgroups.ts': 'files of the kernel',
   'packages/scenarios/src/call-scenario.ts': 'lines of less than 1,000 characters',
   'packages/scenarios/src/harbor/task-folder.ts': "the task author's own Dockerfile",

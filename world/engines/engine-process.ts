@@ -5,7 +5,7 @@ import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { chooseFreePort } from '@millrace/server';
+import { chooseFreePort } from '@millrace/base/free-port';
 
 interface EngineCommand {
   readonly name: string;

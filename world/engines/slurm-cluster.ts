@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { findOnPath } from '@millrace/base/find-on-path';
-import { chooseFreePort } from '@millrace/server';
+import { chooseFreePort } from '@millrace/base/free-port';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit';
 
 const userId = 65534;

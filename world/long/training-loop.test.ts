@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { chooseFreePort } from '@millrace/server';
+import { chooseFreePort } from '@millrace/base/free-port';
 import { makeTempFolder } from '@millrace/testkit';
 import { z } from 'zod';
 import { openSharedVllm } from '../engines/shared-engines.ts';

@@ -8,7 +8,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { chooseFreePort } from '@millrace/server';
+import { chooseFreePort } from '@millrace/base/free-port';
 import { makeTempFolder, qwen3Folder, TestService } from '@millrace/testkit';
 import { z } from 'zod';
 

@@ -9,13 +9,12 @@ import { describeIssues, messageOf, type SchemaIssue } from '@millrace/protocol'
 import { harness, sandboxConfig } from '@millrace/sandbox';
 import { gymConfig, judgeConfig, outsideConfig } from '@millrace/scenarios';
 import { retentionConfig, storeConfig } from '@millrace/store';
+import { inferenceConfig, pipelineConfig } from '@millrace/worker';
 import { z } from 'zod';
 import { samplingConfig } from './batches/sampling-config.ts';
 import { machineConfig } from './cluster/machine-config.ts';
 import { slurmConfig } from './cluster/slurm-config.ts';
 import { httpConfig } from './http/request/http-config.ts';
-import { inferenceConfig } from './inference/inference-config.ts';
-import { pipelineConfig } from './pipeline/attempt/pipeline-config.ts';
 
 export const serviceConfig = z.strictObject({
   data: z.string().min(1).default('.millrace').describe('Folder of the store, on a disk of this machine; not on a network file system.'),

@@ -8,7 +8,7 @@ import type { Log } from '@millrace/base/log';
 import { openLoopLag } from '@millrace/base/loop-lag';
 import { readMachine } from '@millrace/base/machine';
 import { Pace } from '@millrace/base/pace';
-import type { Conversation } from '@millrace/model';
+import { type Conversation, isAddress, openModel } from '@millrace/model';
 import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
 import {
   findMissingImage,
@@ -35,20 +35,15 @@ import {
   toDiskLimits,
   toStoreAddress,
 } from '@millrace/store';
+import { BackendPool, GatewayHost, probeNewServer, sampleTokenizer, Worker } from '@millrace/worker';
 import { BatchKeeper } from './batches/batch-keeper.ts';
 import { TaskFiles } from './batches/task-files.ts';
 import { WebhookSender } from './batches/webhook.ts';
 import { WebhookTargets } from './batches/webhook-target.ts';
 import type { ServiceConfig } from './config.ts';
-import { GatewayHost } from './gateway/gateway-host.ts';
 import { runHousekeeping } from './housekeeping.ts';
 import type { AppOptions } from './http/app.ts';
 import { checkListen } from './http/request/auth.ts';
-import { BackendPool } from './inference/pool/pool.ts';
-import { probeNewServer } from './inference/pool/server-probe.ts';
-import { sampleTokenizer } from './inference/pool/tokenizer-check.ts';
-import { isAddress, openModel } from './open-model.ts';
-import { Worker } from './pipeline/worker.ts';
 import type { OpenedModel } from './worker-channel.ts';
 import { toWorkerSettings } from './worker-settings.ts';
 

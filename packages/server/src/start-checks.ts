@@ -9,16 +9,15 @@ import { systemClock } from '@millrace/base/clock';
 import { networkFileSystemOf } from '@millrace/base/network-file-system';
 import { Pace } from '@millrace/base/pace';
 import type { NewBackend } from '@millrace/engines';
+import { isAddress, openModel } from '@millrace/model';
 import { type BackendView, joinRequest, messageOf, RolloutError } from '@millrace/protocol';
 import { findExecutor, measureSocketPath, probeApptainer, probeBubblewrap } from '@millrace/sandbox';
 import { loadScenarios, OutsideTools, readPrompts } from '@millrace/scenarios';
+import { probeNewServer, sampleTokenizer, type TokenizerSample } from '@millrace/worker';
 import type { ServiceConfig } from './config.ts';
 import { toBackendView } from './http/context/backend-view.ts';
 import { checkListen, hasKeys } from './http/request/auth.ts';
 import { probeAs, toNewBackend } from './http/routes/backend-routes.ts';
-import { probeNewServer } from './inference/pool/server-probe.ts';
-import { sampleTokenizer, type TokenizerSample } from './inference/pool/tokenizer-check.ts';
-import { isAddress, openModel } from './open-model.ts';
 
 /** `fail`: the service cannot start. `warn`: it can, but something will hurt. Every check that is not ok says how to fix it. */
 export type Check =

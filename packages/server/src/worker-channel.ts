@@ -1,8 +1,8 @@
 // What a server and the worker processes that it starts say to each other over their IPC channel.
 
+import { tokenizerSample } from '@millrace/worker';
 import { z } from 'zod';
 import { serviceConfig } from './config.ts';
-import { tokenizerSample } from './inference/pool/tokenizer-check.ts';
 import { logFormats } from './text-log.ts';
 
 /** The first and only message to a worker. */

@@ -2,10 +2,10 @@
 
 import { resolve } from 'node:path';
 import { readMachine } from '@millrace/base/machine';
+import { isAddress } from '@millrace/model';
 import type { WorkerSettings } from '@millrace/protocol';
 import { isPostgresAddress, toStoreAddress } from '@millrace/store';
 import type { ServiceConfig } from './config.ts';
-import { isAddress } from './open-model.ts';
 
 /** Paths are made absolute: the folders of a cluster are the same on all machines, the current folder is not. */
 export function toWorkerSettings(config: ServiceConfig): WorkerSettings {

@@ -8,7 +8,8 @@ import { Pace } from '@millrace/base/pace';
 import { openConversation } from '@millrace/model';
 import { findCgroups, holdLayers } from '@millrace/sandbox';
 import { loadScenarios, OutsideTools, readPrompts } from '@millrace/scenarios';
-import { BackendPool, ControlResults, openDriver, openLayers, PolicyGate, type ServiceConfig } from '@millrace/server';
+import { openDriver, openLayers, type ServiceConfig } from '@millrace/server';
+import { BackendPool, ControlResults, PolicyGate } from '@millrace/worker';
 import { writeTinyModel } from '../author/local/tiny-model.ts';
 import type { PlayDeps } from './play.ts';
 

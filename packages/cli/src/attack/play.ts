@@ -4,7 +4,7 @@
 import { type Failure, type Limits, rolloutId, submission, workerId } from '@millrace/protocol';
 import type { Sandbox } from '@millrace/sandbox';
 import { type AgentEnd, lowestRewardOf, parseTask } from '@millrace/scenarios';
-import { AttemptRecord, collectAttempt, evaluateAttempt, initAttempt, type Prepared, type StageDeps } from '@millrace/server';
+import { AttemptRecord, collectAttempt, evaluateAttempt, initAttempt, type Prepared, type StageDeps } from '@millrace/worker';
 import type { HackerTarget, Play } from './hackers/hacker.ts';
 import { LoopWatch } from './loop-watch.ts';
 import { SandboxTimes } from './sandbox-times.ts';

@@ -4,8 +4,9 @@
 import { mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
+import { isAddress } from '@millrace/model';
 import { messageOf } from '@millrace/protocol';
-import { isAddress, type ServiceConfig } from '@millrace/server';
+import type { ServiceConfig } from '@millrace/server';
 import { type Io, UsageError } from '../command/command.ts';
 
 interface FoundModel {

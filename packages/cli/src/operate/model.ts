@@ -1,8 +1,7 @@
 // `millrace model check`: the profile of a model and the proof of it, before a service uses it.
 
-import { toolParserNames } from '@millrace/model';
+import { type ModelReport, reportModel, toolParserNames } from '@millrace/model';
 import { messageOf } from '@millrace/protocol';
-import { type ModelReport, reportModel } from '@millrace/server';
 import { type Command, type CommandGroup, jsonOption } from '../command/command.ts';
 import { openPaint, padEnd, wantsColor } from '../terminal/text.ts';
 import { findModel, isModelName } from './model-name.ts';

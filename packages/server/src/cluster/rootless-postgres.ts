@@ -9,12 +9,12 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '@millrace/base/clock';
 import { openFileLock } from '@millrace/base/file-lock';
+import { chooseFreePort } from '@millrace/base/free-port';
 import type { Log } from '@millrace/base/log';
 import { networkFileSystemOf } from '@millrace/base/network-file-system';
 import { runProgram } from '@millrace/base/run-program';
 import { writeWhole } from '@millrace/base/write-whole';
 import { messageOf } from '@millrace/protocol';
-import { chooseFreePort } from './free-port.ts';
 import { findPostgres } from './postgres-programs.ts';
 import { isProcessAlive, readPostmaster } from './postmaster.ts';
 

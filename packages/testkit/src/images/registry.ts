@@ -8,7 +8,7 @@ import { arch } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { findOnPath } from '@millrace/base/find-on-path';
-import { chooseFreePort } from '@millrace/server';
+import { chooseFreePort } from '@millrace/base/free-port';
 import { makeTempFolder } from '../temp-folder.ts';
 
 export interface Registry extends AsyncDisposable {

@@ -4,16 +4,9 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '@millrace/base/clock';
+import { chooseFreePort } from '@millrace/base/free-port';
 import type { Log } from '@millrace/base/log';
-import {
-  chooseFreePort,
-  openProcessLog,
-  openRootlessPostgres,
-  type RootlessPostgres,
-  readConfig,
-  type ServiceConfig,
-  StartError,
-} from '@millrace/server';
+import { openProcessLog, openRootlessPostgres, type RootlessPostgres, readConfig, type ServiceConfig, StartError } from '@millrace/server';
 import type { Store } from '@millrace/store';
 import type { Io } from '../../command/command.ts';
 import { startService } from '../../operate/serve.ts';

@@ -3,10 +3,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { sleep } from '@millrace/base/clock';
+import { chooseFreePort } from '@millrace/base/free-port';
 import type { Log } from '@millrace/base/log';
 import { type Client, openClient } from '@millrace/client';
 import { definedOf, dialects, messageOf } from '@millrace/protocol';
-import { chooseFreePort, openProcessLog, StartError } from '@millrace/server';
+import { openProcessLog, StartError } from '@millrace/server';
 import type { Deployment } from '../deployment/deployment.ts';
 import type { SlurmSettings } from '../deployment/slurm-options.ts';
 import { findNodeAddress } from './address.ts';

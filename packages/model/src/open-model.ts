@@ -1,6 +1,8 @@
 // Opens the model of a configuration: its tokenizer and chat template, from a folder or from a backend.
 
-import { type Conversation, type ModelConfig, openConversation, openRemoteConversation } from '@millrace/model';
+import { type Conversation, openConversation } from './conversation.ts';
+import type { ModelConfig } from './model-config.ts';
+import { openRemoteConversation } from './remote-conversation.ts';
 
 export function isAddress(tokenizer: string): boolean {
   return /^https?:\/\//.test(tokenizer);

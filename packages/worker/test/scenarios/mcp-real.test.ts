@@ -8,12 +8,12 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { chooseFreePort } from '@millrace/base/free-port';
 import { probeBubblewrap } from '@millrace/sandbox';
 import { defineScenario, type Opening } from '@millrace/scenarios';
 import { makeTempFolder, renderCall, type TempFolder } from '@millrace/testkit/plain';
 import { build } from 'esbuild';
 import { z } from 'zod';
-import { chooseFreePort } from '../../src/cluster/free-port.ts';
 import { bash, finish, says, WorkerBed } from '../pipeline/worker-bed.ts';
 
 const probe = await probeBubblewrap();

@@ -1,6 +1,7 @@
 // What `millrace model check` reports: the profile of a model, how it was proven, and what its template does not support.
 
-import { type ModelConfig, type ModelProfile, modelConfig, type ProfileCheck } from '@millrace/model';
+import { type ModelConfig, modelConfig } from './model-config.ts';
+import type { ModelProfile, ProfileCheck } from './model-profile.ts';
 import { openModel } from './open-model.ts';
 
 export interface ModelReport {
