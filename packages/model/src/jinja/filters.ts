@@ -3,6 +3,7 @@
 import type { Filter } from './filter.ts';
 import { listFilters } from './list-filters.ts';
 import { Given } from './values/arguments.ts';
+import { countPoints } from './values/code-points.ts';
 import { toJson, toStr, typeName } from './values/python-text.ts';
 import { capitalize, printf, replaceText, splitLines, strip } from './values/string-methods.ts';
 import { type Dict, isMapping, isTrue, iterate, lengthOf, Markup, Tuple, toNumeric, Undefined, type Value } from './values/values.ts';
@@ -71,13 +72,13 @@ function indent(value: Value, given: Given): Value {
   const width = given.get('width') ?? 4n;
   const margin = typeof width === 'string' ? width : ' '.repeat(Number(toNumeric(width) ?? 4));
   const [isFirst, isBlank] = [isTrue(given.get('first') ?? false), isTrue(given.get('blank') ?? false)];
-  const [head = '', ...rest] = splitLines(`${toStr(value)}\n`);
-  const lines = rest.map((line) => (line !== '' || isBlank ? margin + line : line));
-  return (isFirst ? margin : '') + [head, ...lines].join('\n');
+  const text = splitLines(`${toStr(value)}\n`).join('\n');
+  const start = margin.replaceAll('$', '$$$$');
+  return (isFirst ? margin : '') + (isBlank ? text.replaceAll('\n', `\n${start}`) : text.replace(/\n(?=[^\n])/g, `\n${start}`));
 }
 
 function center(value: string, width: number): string {
-  const space = Math.max(width - [...value].length, 0);
+  const space = Math.max(width - countPoints(value), 0);
   const left = Math.floor(space / 2) + (space & width & 1);
   return ' '.repeat(left) + value + ' '.repeat(space - left);
 }

@@ -49,6 +49,45 @@ test('numbers and keys of JSON keep their form on the way to a template', () => 
   assert.deepEqual(data, { 2: Number('12345678901234567890'), 10: 1, b: { 1: [100] } });
 });
 
+test('positions count code points', () => {
+  cases(
+    [
+      [
+        '{{ v[1] }}{{ v[-1] }}{{ v[9] }}|{{ v[1:3] }}|{{ v[-2:] }}|{{ v[:-1] }}|{{ v[3:1] }}|{{ v[::-1] }}|{{ v[::2] }}',
+        '😀c|😀b|bc|a😀b||cb😀a|ab',
+      ],
+      [
+        "{{ v.find('b') }} {{ v.find('b', 3) }} {{ v.rfind('c') }} {{ v.startswith('b', 2) }} {{ v.startswith('c', -1) }} {{ v | length }}",
+        '2 -1 3 True True 4',
+      ],
+      ['{{ "😀" < "\uffff" }} {{ "a" < "ab" }} {{ "😀a" > "😀" }} {{ v | center(7) }}|', 'False True True   a😀bc |'],
+    ],
+    { v: 'a😀bc' },
+  );
+});
+
+test('text is cut into words and lines as in Python', () => {
+  cases(
+    [
+      [
+        "{{ ' a  b '.split(none, 1) }} {{ 'a,b,'.split(',') }} {{ 'a,b,c'.rsplit(',', 1) }} {{ '  '.split() }} {{ 'abcd'[3:1] }}{{ 'abcd'[1:9] }}",
+        "['a', 'b '] ['a', 'b', ''] ['a,b', 'c'] [] bcd",
+      ],
+      [
+        '{{ t.splitlines() }} {{ t.splitlines(true) }} {{ "".splitlines() }}',
+        "['a', '', 'b', 'c'] ['a\\r\\n', '\\n', 'b\\x85', 'c\\n'] []",
+      ],
+      ['{{ t | indent(2) }}|{{ t | indent("$&", true, true) }}|', 'a\n\n  b\n  c\n|$&a\n$&\n$&b\n$&c\n$&|'],
+      [
+        '{{ "²3" .isdigit() }} {{ "".isdigit() }} {{ "a1".isalpha() }} {{ "élan".capitalize() }}{{ "ÀB".capitalize() }}',
+        'True False False ÉlanÀb',
+      ],
+      ['{{ "<a href=\'x\'>&\\"" | e }}', '&lt;a href=&#39;x&#39;&gt;&amp;&#34;'],
+    ],
+    { t: 'a\r\n\nb\u0085c\n' },
+  );
+});
+
 test('white space is what Python calls white space', () => {
   cases([
     ['[{{ "\ufeff a \ufeff" | trim }}]', '[\ufeff a \ufeff]'],

@@ -38,9 +38,15 @@ const rowMs = 5000;
 const tools = [
   { name: 'bash', description: '', parameters: { type: 'object', properties: { command: { type: 'string' }, n: { type: 'integer' } } } },
 ];
-const template = new JinjaTemplate(
-  "{% for message in messages %}<|{{ message.role }}|>{{ message.content | trim }}{{ message.content.split('</think>')[-1].lstrip('\\n') }}{{ message.content | tojson }}{{ message.content.replace('a', 'b') | upper }}{% endfor %}",
-);
+/** What chat templates do with a text of the policy; they see only placeholders for the texts of users and tools. */
+const written: Readonly<Record<string, string>> = {
+  trimmed: "trim }}{{ message.content.startswith('<t') }}{{ message.content.rstrip() | length",
+  split: "length }}{{ message.content.split('</think>')[-1].lstrip('\\n') }}{{ '<think>' in message.content",
+  json: 'tojson',
+  replaced: "replace('a', 'b')",
+  cut: 'length }}{{ message.content[:9] }}{{ message.content[9:]',
+};
+const toTemplate = (write: string) => new JinjaTemplate(`{% for message in messages %}{{ message.content | ${write} }}{% endfor %}`);
 const quantity = stemTask.parse({ kind: 'numeric', question: 'q', answer: '9.81 m/s^2' });
 const choice = stemTask.parse({ kind: 'choice', question: 'q', answer: 'AC', options: ['one', 'two', 'three'] });
 const words = stemTask.parse({ kind: 'text', question: 'q', answer: 'the mitochondrion' });
@@ -69,7 +75,13 @@ export const targets: Readonly<Record<string, FreezeTarget>> = {
   'editor view': { mostMs: loopMs, run: (text) => renderLines(text, 1, 50) },
   'tool output': { mostMs: loopMs, run: (text) => cutText(text) },
   'tool server action': { mostMs: loopMs, run: parseAction },
-  jinja: { mostMs: 3 * loopMs, run: (text) => template.render({ messages: [{ role: 'tool', content: text }] }) },
+  ...Object.fromEntries(
+    Object.entries(written).map(([name, write]) => {
+      const template = toTemplate(write);
+      const run = (text: string) => template.render({ messages: [{ role: 'assistant', content: text.toWellFormed() }] });
+      return [`jinja ${name}`, { mostMs: loopMs, run }];
+    }),
+  ),
   'request shape': {
     mostMs: 4 * loopMs, // in slices of a quarter of a megabyte
     run: (text) => runNow(findShapeFault(bytes(text))),

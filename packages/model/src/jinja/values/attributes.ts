@@ -2,6 +2,7 @@
 // that transformers renders chat templates in.
 
 import { Given } from './arguments.ts';
+import { countPoints, slicePoints } from './code-points.ts';
 import { toRepr, typeName } from './python-text.ts';
 import { stringMethod } from './string-methods.ts';
 import { Callable, type Dict, isEqual, isMapping, LoopValue, Namespace, Tuple, toNumeric, Undefined, type Value } from './values.ts';
@@ -84,33 +85,38 @@ function ownItem(target: Value, key: Value): Value | undefined {
   if (target instanceof Undefined) throw new Error(target.why);
   if (isMapping(target)) return target.get(key);
   if (target instanceof Namespace) return undefined;
-  const items = toSequence(target);
   const at = toNumeric(key);
-  if (!items || typeof at !== 'bigint') return undefined;
-  return items[Number(at) < 0 ? items.length + Number(at) : Number(at)];
+  const length = typeof target === 'string' ? countPoints(target) : toSequence(target)?.length;
+  if (length === undefined || typeof at !== 'bigint') return undefined;
+  const index = Number(at) < 0 ? length + Number(at) : Number(at);
+  if (typeof target !== 'string') return toSequence(target)?.[index];
+  return index < 0 || index >= length ? undefined : slicePoints(target, index, index + 1);
 }
 
 function toSequence(target: Value): readonly Value[] | undefined {
-  if (typeof target === 'string') return [...target];
   return target instanceof Tuple ? target.items : Array.isArray(target) ? target : undefined;
 }
 
 /** `target[start:stop:step]`. */
 export function getSlice(target: Value, bounds: readonly (Value | undefined)[]): Value {
-  const items = toSequence(target);
+  const isText = typeof target === 'string';
+  const [start, stop, step = 1] = bounds.map(toBound);
+  if (isText && step === 1 && (start ?? 0) >= 0 && (stop ?? 0) >= 0) return slicePoints(target, start ?? 0, stop);
+  const items = isText ? [] : toSequence(target);
   if (!items) {
     if (target instanceof Undefined) throw new Error(target.why);
     return new Undefined(`${typeName(target)} cannot be sliced`);
   }
-  const [start, stop, step = 1] = bounds.map(toBound);
   if (step === 0) throw new Error('slice step cannot be zero');
-  const picked: Value[] = [];
-  const { length } = items;
+  const length = isText ? countPoints(target) : items.length;
   const clamp = (at: number) => Math.min(Math.max(at < 0 ? at + length : at, step < 0 ? -1 : 0), step < 0 ? length - 1 : length);
   const from = start === undefined ? (step < 0 ? length - 1 : 0) : clamp(start);
   const to = stop === undefined ? (step < 0 ? -1 : length) : clamp(stop);
-  for (let at = from; step < 0 ? at > to : at < to; at += step) picked.push(items[at] ?? null);
-  if (typeof target === 'string') return picked.join('');
+  if (isText && step === 1) return from < to ? slicePoints(target, from, to) : '';
+  const all: readonly Value[] = isText ? [...target] : items;
+  const picked: Value[] = [];
+  for (let at = from; step < 0 ? at > to : at < to; at += step) picked.push(all[at] ?? null);
+  if (isText) return picked.join('');
   return target instanceof Tuple ? new Tuple(picked) : picked;
 }
 

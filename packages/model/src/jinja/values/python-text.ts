@@ -6,7 +6,9 @@ import { Callable, isMapping, Markup, Namespace, Tuple, Undefined, type Value } 
 export const spaceClass = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 export const fullSpace = new RegExp(`^[${spaceClass}]+$`);
 const leading = new RegExp(`^[${spaceClass}]+`);
-const isSpace = new RegExp(`[${spaceClass}]`);
+const someSpace = new RegExp(`[${spaceClass}]`);
+const isSpace = (unit: number): boolean =>
+  unit < 128 ? unit === 32 || (unit >= 9 && unit <= 13) || (unit >= 28 && unit < 32) : someSpace.test(String.fromCharCode(unit));
 
 export function trimStartSpace(text: string): string {
   return text.replace(leading, '');
@@ -14,7 +16,7 @@ export function trimStartSpace(text: string): string {
 
 export function trimEndSpace(text: string): string {
   let end = text.length;
-  while (end > 0 && isSpace.test(text[end - 1] ?? '')) end -= 1;
+  while (end > 0 && isSpace(text.charCodeAt(end - 1))) end -= 1;
   return text.slice(0, end);
 }
 
@@ -145,10 +147,14 @@ const jsonEscapes: Readonly<Record<string, string>> = {
 
 /** A string as json.dumps writes it; unlike JSON.stringify, it leaves lone surrogates. */
 export function toJsonText(text: string, ascii = false): string {
+  if (ascii) return `"${text.replace(/["\\]|[^\x20-\x7e]/g, escapeUnit)}"`;
+  if (text.isWellFormed()) return JSON.stringify(text); // many times faster than a callback for each sign
   // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON escapes them
-  const special = ascii ? /["\\]|[^\x20-\x7e]/g : /["\\\x00-\x1f]/g;
-  const escaped = text.replace(special, (char) => jsonEscapes[char] ?? `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
-  return `"${escaped}"`;
+  return `"${text.replace(/["\\\x00-\x1f]/g, escapeUnit)}"`;
+}
+
+function escapeUnit(unit: string): string {
+  return jsonEscapes[unit] ?? `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
 export function typeName(value: Value): string {

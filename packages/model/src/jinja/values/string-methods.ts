@@ -1,6 +1,7 @@
 // The methods of Python's str that a chat template may call. Positions count code points, as in Python.
 
 import { Given } from './arguments.ts';
+import { countPoints, pointAt, slicePoints } from './code-points.ts';
 import { spaceClass, toStr, trimEndSpace, trimSpace, trimStartSpace } from './python-text.ts';
 import { Callable, isMapping, iterate, Tuple, type Value } from './values.ts';
 
@@ -10,7 +11,7 @@ type Method = { readonly names: readonly string[]; readonly run: (text: string, 
 const lines = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/g;
 const spaces = new RegExp(`[${spaceClass}]+`, 'g');
 const method = (names: readonly string[], run: Method['run']): Method => ({ names, run });
-const isAll = (pattern: RegExp) => method([], (text) => text !== '' && [...text].every((char) => pattern.test(char)));
+const isAll = (pattern: RegExp) => method([], (text) => new RegExp(`^(?:${pattern.source})+$`, 'u').test(text));
 
 const methods: Readonly<Record<string, Method>> = {
   strip: method(['chars'], (text, given) => strip(text, given.text('chars'), 'both')),
@@ -78,8 +79,6 @@ export function strip(text: string, chars: string | undefined, side: 'both' | 's
   return text.slice(from, to);
 }
 
-const pointAt = (text: string, at: number): string => String.fromCodePoint(text.codePointAt(at) ?? 0);
-
 function pointBefore(text: string, end: number): string {
   const pair = end > 1 ? pointAt(text, end - 2) : '';
   return pair.length === 2 ? pair : text.slice(Math.max(0, end - 1), end);
@@ -87,9 +86,10 @@ function pointBefore(text: string, end: number): string {
 
 function split(text: string, sep: string | undefined, most: number): Value[] {
   if (sep === '') throw new Error('empty separator');
+  if (most < 0) return sep === undefined ? trimSpace(text).split(spaces).filter(Boolean) : text.split(sep);
   const pieces: string[] = [];
   let rest = sep === undefined ? trimStartSpace(text) : text;
-  while (most < 0 || pieces.length < most) {
+  while (pieces.length < most) {
     if (sep === undefined) spaces.lastIndex = 0;
     const match = sep === undefined ? spaces.exec(rest) : null;
     const at = sep === undefined ? (match?.index ?? -1) : rest.indexOf(sep);
@@ -98,7 +98,7 @@ function split(text: string, sep: string | undefined, most: number): Value[] {
     rest = rest.slice(at + (sep ?? match?.[0] ?? '').length);
   }
   if (sep === undefined && rest === '') return pieces;
-  return [...pieces, sep === undefined && pieces.length < (most < 0 ? Infinity : most) ? trimEndSpace(rest) : rest];
+  return [...pieces, sep === undefined && pieces.length < most ? trimEndSpace(rest) : rest];
 }
 
 function splitRight(text: string, sep: string | undefined, most: number): Value[] {
@@ -110,20 +110,17 @@ function splitRight(text: string, sep: string | undefined, most: number): Value[
 }
 
 export function splitLines(text: string, keepEnds = false): string[] {
-  const found: string[] = [];
-  let from = 0;
-  for (const match of text.matchAll(lines)) {
-    const end = match.index + match[0].length;
-    found.push(text.slice(from, keepEnds ? end : match.index));
-    from = end;
-  }
-  return from < text.length ? [...found, text.slice(from)] : found;
+  const found = text.split(lines);
+  const ends = keepEnds ? text.match(lines) : null;
+  if (found.at(-1) === '') found.pop(); // a text that ends a line starts no other one
+  return ends ? found.map((line, at) => line + (ends[at] ?? '')) : found;
 }
 
 function hasAffix(text: string, given: Given, test: (part: string, affix: string) => boolean): boolean {
   const affix = given.get('prefix') ?? null;
   const [start, end] = [given.int('start') ?? 0, given.int('end')];
-  const part = start === 0 && end === undefined ? text : [...text].slice(start, end).join('');
+  const part =
+    start === 0 && end === undefined ? text : slicePoints(text, toPlace(text, start), end === undefined ? end : toPlace(text, end));
   if (affix instanceof Tuple) return affix.items.some((one) => test(part, needText(one)));
   return test(part, needText(affix));
 }
@@ -134,8 +131,8 @@ function needText(value: Value): string {
 }
 
 export function capitalize(text: string): string {
-  const [first = '', ...rest] = text;
-  return first.toUpperCase() + rest.join('').toLowerCase();
+  const first = pointAt(text, 0);
+  return first.toUpperCase() + text.slice(first.length).toLowerCase();
 }
 
 interface Replacement {
@@ -157,13 +154,16 @@ export function replaceText(text: string, { old, fresh, count = -1 }: Replacemen
   );
 }
 
+/** Where Python counts from for this index. */
+const toPlace = (text: string, index: number): number => (index < 0 ? Math.max(0, countPoints(text) + index) : index);
+
 function findText(text: string, part: string, start: number): number {
-  const from = [...text].slice(0, start).join('').length;
+  const from = slicePoints(text, 0, toPlace(text, start)).length;
   return Number(toPoint(text, text.indexOf(part, from)));
 }
 
 function toPoint(text: string, at: number): bigint {
-  return at < 0 ? -1n : BigInt([...text.slice(0, at)].length);
+  return at < 0 ? -1n : BigInt(countPoints(text.slice(0, at)));
 }
 
 function removeStart(text: string, affix: string): string {

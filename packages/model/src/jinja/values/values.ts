@@ -1,6 +1,8 @@
 // The values of our Jinja, with Python's meaning: an int is a bigint, a float a number, a dict a Map that keeps its order. Equality, truth
 // and order are Python's too.
 
+import { countPoints, orderText } from './code-points.ts';
+
 export type Value =
   | null
   | boolean
@@ -34,11 +36,18 @@ export class Markup {
   }
 
   static escape(text: string): string {
-    return text.replace(/[&<>'"]/g, (char) => htmlEscapes[char] ?? char);
+    return htmlEscapes.reduce((escaped, [sign, name]) => escaped.replaceAll(sign, name), text);
   }
 }
 
-const htmlEscapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', "'": '&#39;', '"': '&#34;' };
+/** The ampersand is the first one, since the others write it. */
+const htmlEscapes: readonly (readonly [string, string])[] = [
+  ['&', '&amp;'],
+  ['<', '&lt;'],
+  ['>', '&gt;'],
+  ["'", '&#39;'],
+  ['"', '&#34;'],
+];
 
 /** A missing variable or attribute: it prints nothing, and using it as a value throws `why`. */
 export class Undefined {
@@ -173,16 +182,6 @@ function toItems(value: Value): readonly Value[] | undefined {
   return value instanceof Tuple ? value.items : Array.isArray(value) ? value : undefined;
 }
 
-/** By code points, as Python orders; JavaScript orders by UTF-16 units. */
-function orderText(a: string, b: string): number {
-  const [left, right] = [[...a], [...b]];
-  for (let index = 0; index < Math.min(left.length, right.length); index++) {
-    const difference = (left[index]?.codePointAt(0) ?? 0) - (right[index]?.codePointAt(0) ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return left.length - right.length;
-}
-
 /** The items that a loop sees; throws for what cannot be iterated. */
 export function iterate(value: Value): readonly Value[] {
   if (Array.isArray(value)) return value;
@@ -202,7 +201,7 @@ export function lengthOf(value: Value): bigint {
     value === null
   )
     throw new Error('the value has no length');
-  return BigInt(iterate(value).length);
+  return BigInt(typeof value === 'string' ? countPoints(value) : iterate(value).length);
 }
 
 const exactValue = Symbol('exact value');
