@@ -182,7 +182,7 @@ describe('a scenario in Python', { skip }, () => {
 
   test('a process that does not answer is killed in time, and its rollout is retried', async () => {
     const policy: Policy = ({ turn }) => ({ text: turn === 0 ? act('stop') : finish() });
-    await using bed = await WorkerBed.open({ scenarioFiles: [file], policy, python: { hungMs: 600 } });
+    await using bed = await WorkerBed.open({ scenarioFiles: [file], policy, python: { hungMs: 3000 } });
     await bed.startWorker();
     const ended = await bed.ended(await bed.submit(probe('hangs', {}, { max_retries: 1, max_turns: 2 })));
     assert.deepEqual([ended.state, ended.attempt], ['done', 2]);
