@@ -170,6 +170,9 @@ function parseBody(text: string): unknown {
   }
 }
 
+/** Longer than a file of tests takes on a busy machine. */
+const leaseMs = 3_600_000;
+
 /** Moves rollouts along as a worker does. */
 export class HandWorker {
   readonly id = workerId.parse('w-1');
@@ -180,11 +183,11 @@ export class HandWorker {
   }
 
   async register(): Promise<void> {
-    await this.#store.registerWorker({ id: this.id, host: 'here', pid: 1 }, { leaseMs: 60_000 });
+    await this.#store.registerWorker({ id: this.id, host: 'here', pid: 1 }, { leaseMs });
   }
 
   async report(report: Partial<WorkerReport> = {}): Promise<readonly RolloutId[]> {
-    const { cancelled } = await this.#store.renew(this.id, { leaseMs: 60_000, report: { ...emptyReport, ...report } });
+    const { cancelled } = await this.#store.renew(this.id, { leaseMs, report: { ...emptyReport, ...report } });
     return cancelled;
   }
 

@@ -94,7 +94,10 @@ test('a long body is read in slices, between which the event loop turns', async 
   const send = (bytes: number) =>
     countTurns(() => floor.app.inject({ method: 'POST', url: '/v1/backends', payload: `{${' '.repeat(bytes)}}`, headers }));
   await send(1);
-  const [short, long] = [await send(1000), await send(8 << 20)];
+  // While a request waits for something else, the loop turns too: on a busy machine often, but not in each of five requests.
+  const shorts = [];
+  for (let at = 0; at < 5; at += 1) shorts.push(await send(1000));
+  const [short, long] = [Math.min(...shorts), await send(8 << 20)];
   assert.ok(long - short > 20, `${short} and ${long} turns`);
 });
 
