@@ -23,7 +23,7 @@ const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'example
 );
 const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts', 'world/**/*.test.ts']);
 /** The packages that make up the service, from the ground up. */
-const servicePackages = ['base', 'model', 'engines', 'sandbox', 'store', 'scenarios', 'worker', 'server'];
+const servicePackages = ['base', 'answers', 'model', 'engines', 'sandbox', 'store', 'scenarios', 'worker', 'server'];
 const serviceSources = sources.filter(({ path }) => servicePackages.includes(packageOf(path) ?? ''));
 
 /** The floors of the packages that have some, from the ground up. */
@@ -55,11 +55,12 @@ const worldFloors = [
 const packageImports: Readonly<Record<string, readonly string[]>> = {
   protocol: [],
   base: ['protocol'],
+  answers: [],
   model: ['protocol', 'base'],
   engines: ['protocol', 'base'],
   sandbox: ['protocol', 'base'],
   store: ['protocol', 'base', 'engines'],
-  scenarios: ['protocol', 'base', 'model', 'sandbox'],
+  scenarios: ['protocol', 'base', 'answers', 'model', 'sandbox'],
   worker: ['protocol', 'gateway', 'base', 'model', 'engines', 'sandbox', 'store', 'scenarios'],
   server: ['protocol', ...servicePackages],
   dashboard: ['protocol'],

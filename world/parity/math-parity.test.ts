@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { findAnswer, isSameAnswer } from '@millrace/scenarios';
+import { findAnswer, isSameAnswer } from '@millrace/answers';
 import { z } from 'zod';
 import { askPython, openPython } from '../engines/python-packages.ts';
 import { type MathCase, makeMathCases } from './math-cases.ts';

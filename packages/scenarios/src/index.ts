@@ -1,7 +1,5 @@
 // What other packages may use of the scenarios package, name by name.
 
-export { isSameAnswer } from './answer/compare-answers.ts';
-export { findAnswer } from './answer/find-answer.ts';
 export { callScenario } from './call-scenario.ts';
 export { codeScenario } from './code/code.ts';
 export { codeFields } from './code/code-task.ts';

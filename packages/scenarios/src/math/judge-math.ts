@@ -1,7 +1,6 @@
 // Finds the answer in an agent's text and compares it with the expected ones; pure, for a grader's thread.
 
-import { isSameAnswer } from '../answer/compare-answers.ts';
-import { findAnswer } from '../answer/find-answer.ts';
+import { findAnswer, isSameAnswer } from '@millrace/answers';
 
 interface ExpectedAnswer {
   readonly answer: string | readonly string[];

@@ -2,7 +2,7 @@
 // that do.
 
 import { z } from 'zod';
-import { goldTexts, ownSolution, tryTexts } from '../answer/own-solution.ts';
+import { goldTexts, ownSolution, tryTexts } from '../own-solution.ts';
 import { shapeReward, shaping } from '../reward/shaping.ts';
 import { answerOf, questionOf } from '../row.ts';
 import type { Scenario } from '../scenario.ts';

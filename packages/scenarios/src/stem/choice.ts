@@ -1,6 +1,6 @@
 // Finds the letters that an agent chose, and compares them with the right ones.
 
-import { findAnswer } from '../answer/find-answer.ts';
+import { findAnswer } from '@millrace/answers';
 import { foldText } from './short-text.ts';
 
 const maxTextLength = 1 << 17;

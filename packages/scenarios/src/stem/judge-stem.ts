@@ -1,6 +1,6 @@
 // Finds the answer in an agent's text and compares it with the expected one; pure, for a grader's thread. Only what an LLM must judge is left.
 
-import { findAnswer } from '../answer/find-answer.ts';
+import { findAnswer } from '@millrace/answers';
 import { findChoice } from './choice.ts';
 import { findQuantity, isSameQuantity } from './quantity.ts';
 import { isSameText } from './short-text.ts';

@@ -1,8 +1,6 @@
 // Compares a number with its unit against the expected one, within a tolerance.
 
-import { toReal } from '../answer/compare-answers.ts';
-import { findAnswer } from '../answer/find-answer.ts';
-import { hasSameDimension, parseUnit } from '../answer/read/units.ts';
+import { findAnswer, hasSameDimension, parseUnit, toReal } from '@millrace/answers';
 
 interface QuantityRule {
   /** Of the expected value. */

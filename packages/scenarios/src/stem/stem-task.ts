@@ -1,7 +1,7 @@
 // The task of the stem scenario: a question with a choice, a quantity or a short text as its answer.
 
 import { z } from 'zod';
-import { ownSolution } from '../answer/own-solution.ts';
+import { ownSolution } from '../own-solution.ts';
 import { shaping } from '../reward/shaping.ts';
 import { toolChoice } from '../tools/tool-names.ts';
 import { readQuantity } from './quantity.ts';

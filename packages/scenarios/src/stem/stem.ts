@@ -1,7 +1,7 @@
 // The stem scenario: questions of science with a choice, a quantity or a short text as their answer. It needs no sandbox,
 // unless the task gives the agent tools that do.
 
-import { tryTexts } from '../answer/own-solution.ts';
+import { tryTexts } from '../own-solution.ts';
 import { shapeReward } from '../reward/shaping.ts';
 import { answerOf, questionOf, type Row, withoutRoutingFields } from '../row.ts';
 import type { Scenario } from '../scenario.ts';

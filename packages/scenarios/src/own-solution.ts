@@ -2,7 +2,7 @@
 // write it.
 
 import { z } from 'zod';
-import type { TaskTrial } from '../scenario.ts';
+import type { TaskTrial } from './scenario.ts';
 
 export const ownSolution = z
   .string()

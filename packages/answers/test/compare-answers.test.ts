@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isSameAnswer } from '../../src/answer/compare-answers.ts';
+import { isSameAnswer } from '../src/compare-answers.ts';
 
 type Pairs = readonly (readonly [string, string])[];
 

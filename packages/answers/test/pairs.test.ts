@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { isSameAnswer } from '../../src/answer/compare-answers.ts';
-import { findAnswer } from '../../src/answer/find-answer.ts';
+import { isSameAnswer } from '../src/compare-answers.ts';
+import { findAnswer } from '../src/find-answer.ts';
 
 interface Pair {
   readonly line: string;

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isSameAnswer } from '../../src/answer/compare-answers.ts';
-import { findAnswer } from '../../src/answer/find-answer.ts';
+import { findAnswer, isSameAnswer } from '@millrace/answers';
 import { findChoice } from '../../src/stem/choice.ts';
 import { findQuantity, isSameQuantity } from '../../src/stem/quantity.ts';
 import { isSameText } from '../../src/stem/short-text.ts';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { findAnswer } from '../../src/answer/find-answer.ts';
+import { findAnswer } from '../src/find-answer.ts';
 
 const cases: readonly (readonly [string, string | undefined, string?])[] = [
   ['so \\boxed{1} and \\boxed{2}.', '1, 2', 'box'],
