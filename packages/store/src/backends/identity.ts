@@ -95,7 +95,9 @@ function joinSeveral(known: BackendProbe, found: BackendProbe): JoinedProbe {
   const answering = [...(found.isSeveral ? (found.others ?? []) : []), factsOf(found)].filter(({ instance }) => instance !== undefined);
   const isNew = !known.isSeveral || answering.some(({ instance }) => !before.some((one) => one.instance === instance));
   const weights = definedOf({ startVersion, hasUnknownWeights, isReplaced: isNew || isReplaced });
-  const probe = { ...toSeveral(found, [...before, ...answering]), ...weights, generation: generation + Number(isNew) };
+  const servers = [...before, ...answering];
+  const shared = toSeveral(found, servers.length > 0 ? servers : [factsOf(found)]);
+  const probe = { ...shared, ...weights, generation: generation + Number(isNew) };
   return isNew ? { probe, change: { from: factsOf(known), to: factsOf(found) } } : { probe };
 }
 
@@ -118,6 +120,8 @@ function shareFacts(servers: readonly ServerFacts[]): ServerFacts {
     .filter((name) => servers.every((one) => one[name] !== undefined && one[name] === servers[0]?.[name]))
     .map((name) => [name, servers[0]?.[name]]);
   const contexts = servers.flatMap(({ contextTokens }) => contextTokens ?? []);
+  // Any of them may get the next call.
+  if (servers.some(({ tokenizer }) => tokenizer === 'different')) shared.push(['tokenizer', 'different']);
   return { ...Object.fromEntries(shared), ...(contexts.length > 0 ? { contextTokens: Math.min(...contexts) } : {}) };
 }
 

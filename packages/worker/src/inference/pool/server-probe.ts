@@ -2,7 +2,15 @@
 // its engine and version, its model, its context length, which start of it answers, which token route it has, what its logprobs are of, and
 // whether its tokenizer is the service's. At most one token is sampled, and none while the policy is paused.
 
-import { type BackendProbe, completionsRoute, describeRefusal, healthPathOf, isWithoutRoute, tokenRoutes } from '@millrace/engines';
+import {
+  type BackendProbe,
+  completionsRoute,
+  describeRefusal,
+  healthPathOf,
+  isWithoutRoute,
+  type ServerFacts,
+  tokenRoutes,
+} from '@millrace/engines';
 import { type Dialect, definedOf, type LogprobsMode, messageOf, RolloutError } from '@millrace/protocol';
 import { factsOf, toSeveral } from '@millrace/store';
 import { Agent } from 'undici';
@@ -10,6 +18,7 @@ import { z } from 'zod';
 import { type Ask, type AskedServer, openAsk, parseAnswer, type ServerAnswer } from '../identity/ask-server.ts';
 import { readInstance } from '../identity/instance.ts';
 import { type ProbeOptions, within } from './probe.ts';
+import { comesBack, isAloneIn, readTurns, sessionOf } from './server-turns.ts';
 import { checkTokenizer, type TokenizerSample } from './tokenizer-check.ts';
 
 /** How long a join waits for its server. */
@@ -18,9 +27,11 @@ const joinTimeoutMs = 3000;
 const configTimeoutMs = 2000;
 /** How long it waits for one token: the first request to a server that has just started may take seconds. */
 const sampleTimeoutMs = 10_000;
-/** How many more times a server is asked which start of it answers: behind a router, another may. */
-const turnsInRound = 3;
+/** A server that is restarted while it is asked is asked again. */
 const rounds = 3;
+/** Behind a router, how many more sessions are asked than there are servers: two sessions may share one. */
+const sessionsMore = 6;
+const mixedReason = 'several servers answer at its address, each for some requests: join each of them instead, or give logprobs_mode';
 /** The request that samples one token to see its logprob. */
 const logprobsProbeId = 'probe-logprobs';
 
@@ -33,6 +44,8 @@ interface ServerProbeOptions extends Omit<ProbeOptions, 'dispatcher'> {
   readonly timeoutMs?: number;
   /** Only what tells one server from another: neither its routes nor its tokenizer. */
   readonly isBrief?: boolean;
+  /** Behind a router that chooses a server by it. */
+  readonly session?: string;
 }
 
 /**
@@ -47,38 +60,49 @@ export async function probeServer(server: AskedServer, options: ServerProbeOptio
     if (instance === undefined) return found;
     const turns = await readTurns(server, options);
     seen.push(instance, ...turns);
-    if (comesBack(seen)) return toSeveral(found, [...seen.map((one) => ({ instance: one })), factsOf(found)]);
+    if (comesBack(seen)) return await probeSeveral(server, options, { found, seen });
     if (turns.every((one) => one === instance)) return found;
   }
   throw fail('it was restarted again and again while it was asked what it is');
 }
 
-/** A start of a server that is over does not answer again, so several servers answer. */
-function comesBack(seen: readonly string[]): boolean {
-  return seen.some((one, at) => seen[at - 1] !== one && seen.indexOf(one) < at);
+/**
+ * Of several servers: what all of them share. Facts are those of a server only if its session stays with it; a router that chooses for each
+ * request mixes the answers of all, and then nothing is known but what holds for any of them.
+ */
+async function probeSeveral(server: AskedServer, options: ServerProbeOptions, { found, seen }: Seen): Promise<BackendProbe> {
+  const instances = new Set(seen);
+  const servers: ServerFacts[] = [];
+  for (let turn = 0; turn < instances.size + sessionsMore && servers.length < instances.size; turn += 1) {
+    const session = sessionOf(turn);
+    const one = await probeOnce(server, { ...options, session });
+    const { instance = '' } = one;
+    if (!(await isAloneIn(session, server, { ...options, instance }))) {
+      const { contextTokens, tokenizer } = found;
+      const any = definedOf({ contextTokens, tokenizer: tokenizer === 'different' ? tokenizer : undefined });
+      return toSeveral(
+        { ...found, logprobsReason: mixedReason },
+        Array.from(instances, (each) => ({ ...any, instance: each })),
+      );
+    }
+    if (servers.every((other) => other.instance !== instance)) servers.push(factsOf(one));
+  }
+  const unasked = [...instances].filter((each) => servers.every(({ instance }) => instance !== each));
+  return toSeveral(found, [...servers, ...unasked.map((instance) => ({ instance }))]);
 }
 
-/** Once for each of several sessions, each over its own connection: what a router needs to choose another server. */
-async function readTurns(server: AskedServer, options: ServerProbeOptions): Promise<string[]> {
-  const seen: string[] = [];
-  for (let turn = 0; turn < turnsInRound; turn += 1) {
-    const dispatcher = new Agent();
-    try {
-      const read = (signal: AbortSignal) => readInstance(server, openAsk(server, { signal, dispatcher, session: `probe-${turn}` }));
-      const instance = await within({ timeoutMs: joinTimeoutMs, ...options }, read);
-      if (instance !== undefined) seen.push(instance);
-    } finally {
-      await dispatcher.destroy();
-    }
-  }
-  return seen;
+interface Seen {
+  readonly found: BackendProbe;
+  /** The starts of servers that answered. */
+  readonly seen: readonly string[];
 }
 
 async function probeOnce(server: AskedServer, options: ServerProbeOptions): Promise<BackendProbe> {
   const agent = new Agent();
+  const openedBy = { dispatcher: agent, ...definedOf({ session: options.session }) };
   try {
     const found = await within({ timeoutMs: joinTimeoutMs, ...options }, async (signal) => {
-      const ask = openAsk(server, { signal, dispatcher: agent });
+      const ask = openAsk(server, { ...openedBy, signal });
       const askSoon: AskSoon = (path) => within({ ...options, signal, timeoutMs: configTimeoutMs }, () => ask('GET', path));
       const path = healthPathOf(server.dialect);
       const { status } = await ask('GET', path);
@@ -93,7 +117,7 @@ async function probeOnce(server: AskedServer, options: ServerProbeOptions): Prom
       return { ...facts, ...route, ...tokenizer, ...definedOf({ instance, logprobsMode }) };
     });
     const isOpen = server.dialect.startsWith('vllm') && found.logprobsMode === undefined;
-    const sample = (signal: AbortSignal) => sampleOne(found, openAsk(server, { signal, dispatcher: agent }));
+    const sample = (signal: AbortSignal) => sampleOne(found, openAsk(server, { ...openedBy, signal }));
     // A busy server may take longer: the mode stays unknown, which the view says, and it is asked again.
     const ask = () =>
       within({ ...options, timeoutMs: sampleTimeoutMs }, sample).catch((error) => ({ logprobsReason: messageOf(error).slice(0, 300) }));
@@ -133,13 +157,19 @@ const sglangInfo = versionReply.extend({
   max_total_num_tokens: z.int().positive().optional().catch(undefined),
   disable_radix_cache: z.boolean().optional().catch(undefined),
 });
+/** Of sglang-router: it has none of SGLang's routes that tell its servers apart, and takes no token ids on those of vLLM. */
+const sglangRouterPath = '/get_server_info';
+const sglangRouter = z.looseObject({ router_manager: z.literal(true), workers_count: z.int().optional() });
 const props = z.looseObject({
   build_info: z.string().optional(),
   model_path: z.string().optional(),
   default_generation_settings: z.looseObject({ n_ctx: z.int().positive().optional() }).optional(),
 });
 
-type Facts = Pick<BackendProbe, 'engine' | 'version' | 'model' | 'root' | 'contextTokens' | 'fingerprint' | 'ranks' | 'cacheTokens'>;
+type Facts = Pick<
+  BackendProbe,
+  'engine' | 'version' | 'model' | 'root' | 'contextTokens' | 'fingerprint' | 'ranks' | 'cacheTokens' | 'isSeveral'
+>;
 
 /** Whatever the server reports; a route that it does not have leaves its facts out. */
 async function readFacts(
@@ -162,6 +192,9 @@ async function readFacts(
   }
   if (dialect === 'sglang') {
     const info = await read('/server_info', sglangInfo);
+    const { workers_count: behind } = info ? {} : ((await read(sglangRouterPath, sglangRouter)) ?? {});
+    // It answers for its servers, and does not say which of them answers.
+    if (behind !== undefined) return definedOf({ contextTokens: common.contextTokens, isSeveral: behind > 1 ? true : undefined });
     const cacheTokens = info?.disable_radix_cache ? undefined : info?.max_total_num_tokens;
     return definedOf({ ...common, version: info?.version, ranks: info?.dp_size, cacheTokens });
   }
@@ -188,10 +221,7 @@ export async function probeNewServer(server: AskedServer, options: ServerProbeOp
 async function checkEngine(server: AskedServer, options: Pick<ServerProbeOptions, 'clock' | 'signal'>): Promise<void> {
   const dispatcher = new Agent();
   try {
-    const cards = await within({ ...options, timeoutMs: joinTimeoutMs }, (signal) =>
-      openAsk(server, { signal, dispatcher })('GET', '/v1/models'),
-    );
-    const engine = parseAnswer(models, cards)?.data[0]?.owned_by ?? '';
+    const engine = await within({ ...options, timeoutMs: joinTimeoutMs }, (signal) => readEngine(openAsk(server, { signal, dispatcher })));
     const [right, ...others] = dialectsOf[engine] ?? [];
     if (right === undefined || [right, ...others, 'prorl', 'chat'].includes(server.dialect)) return;
     const message = `its server is ${engine}, which the dialect ${server.dialect} cannot call; add it again without a dialect, or with ${right}`;
@@ -199,6 +229,12 @@ async function checkEngine(server: AskedServer, options: Pick<ServerProbeOptions
   } finally {
     await dispatcher.destroy();
   }
+}
+
+async function readEngine(ask: Ask): Promise<string> {
+  const engine = parseAnswer(models, await ask('GET', '/v1/models'))?.data[0]?.owned_by ?? '';
+  if (dialectsOf[engine]) return engine;
+  return parseAnswer(sglangRouter, await ask('GET', sglangRouterPath)) ? 'sglang' : engine;
 }
 
 /** vLLM reports its data-parallel ranks, and how much each of them caches, only in its metrics. */

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type BackendProbe, logprobsOf } from '@millrace/engines';
-import { findChange, isKnownInstance, joinProbe } from '@millrace/store';
+import { findChange, isKnownInstance, joinProbe, toSeveral } from '@millrace/store';
 
 const known: BackendProbe = {
   instance: '1',
@@ -79,4 +79,20 @@ test('a server that answers again after another one is one of several, which sha
   assert.ok(third.change);
   assert.equal(third.probe.version, undefined);
   assert.equal(third.probe.generation, (back.probe.generation ?? 0) + 1);
+});
+
+test('several servers of which none can be told apart stay several, with what a router says of all', () => {
+  const found: BackendProbe = { contextTokens: 4096, isSeveral: true };
+  const first = joinProbe(undefined, found).probe;
+  const again = joinProbe(first, found);
+  assert.equal(again.change, undefined);
+  assert.deepEqual([again.probe.isSeveral, again.probe.contextTokens, again.probe.generation], [true, 4096, 1]);
+});
+
+test('a tokenizer that one of several servers has differently makes the address unusable', () => {
+  const servers = [
+    { instance: '1', tokenizer: 'same' },
+    { instance: '2', tokenizer: 'different' },
+  ] as const;
+  assert.equal(toSeveral({}, servers).tokenizer, 'different');
 });

@@ -2,8 +2,9 @@
 // logprob is compared with what the named server would have given in the mode that is named.
 
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { request as askHttp } from 'node:http';
+import { request as askHttp, type IncomingMessage } from 'node:http';
 import { test } from 'node:test';
 import { silentLog } from '@millrace/base/log';
 import { Pace } from '@millrace/base/pace';
@@ -38,10 +39,10 @@ async function restart(old: FakeBackend, options: Partial<FakeBackendOptions>): 
   return await openFake({ ...options, port });
 }
 
-function begin(pool: BackendPool): Sampler {
+function begin(pool: BackendPool, sessionId = 'rollout-1'): Sampler {
   const ledger = new Ledger();
   ledger.appendPrompt({ tokenIds: prompt, text: '', messages: [] });
-  return new Sampler({ ledger, pool, sessionId: 'rollout-1', delayMs: 1 });
+  return new Sampler({ ledger, pool, sessionId, delayMs: 1 });
 }
 
 function sample(sampler: Sampler): Promise<SampledTurn> {
@@ -112,10 +113,10 @@ test('a server that says nothing of its start is known by its other facts', asyn
 });
 
 /** Passes every request on to the server that `choose` names. Connections to it outlive the server. */
-async function openProxy(choose: () => FakeBackend) {
+async function openProxy(choose: (incoming: IncomingMessage) => FakeBackend) {
   return await openServer((incoming, response) => {
     const { method, url, headers } = incoming;
-    const forward = askHttp(`${choose().url}${url}`, { method: method ?? 'GET', headers, agent: false }, (reply) => {
+    const forward = askHttp(`${choose(incoming).url}${url}`, { method: method ?? 'GET', headers, agent: false }, (reply) => {
       response.writeHead(reply.statusCode ?? 502, reply.headers);
       reply.pipe(response);
     });
@@ -139,20 +140,62 @@ test('a server that is replaced behind a proxy is found at the next proof, thoug
   check(await sample(sampler), after);
 });
 
-test('several servers in turns behind one address are said to be several, and only what they share is recorded', async () => {
-  await using first = await openFake(before);
-  await using second = await openFake({ ...after, version: before.version });
+/** A router in front of these servers. */
+async function openRouter(servers: readonly FakeBackend[], choose: (session: string, call: number) => number) {
   let calls = 0;
-  await using router = await openProxy(() => {
+  return await openProxy(({ headers }) => {
     calls += 1;
-    return calls % 2 === 0 ? first : second;
+    const chosen = servers[choose(`${headers['x-session-id']}`, calls) % servers.length];
+    assert.ok(chosen);
+    return chosen;
   });
+}
+
+const toHash = (text: string) => createHash('sha256').update(text).digest().readUInt32BE();
+/** How routers choose, and whether a session stays with its server. */
+const routing: Readonly<Record<string, (session: string, call: number) => number>> = {
+  'in turns': (_, call) => call,
+  'two calls each, in turns': (_, call) => call >> 1,
+  'at random': (_, call) => toHash(`call-${call}`),
+  'by session': (session) => toHash(session),
+};
+
+for (const [how, choose] of Object.entries(routing)) {
+  test(`behind a router that chooses ${how}, no turn has a version or a mode of another server`, async () => {
+    const clock = new FakeClock();
+    await using first = await openFake(before);
+    await using second = await openFake(after);
+    await using router = await openRouter([first, second], choose);
+    await using pool = new BackendPool({ ...quiet, clock });
+    pool.update([toRecord(router.url)]);
+    for (let at = 0; at < 12; at += 1) {
+      using sampler = begin(pool, `rollout-${at}`);
+      const { engine } = await tick(clock, sample(sampler));
+      assert.deepEqual([engine.engine_version, engine.logprobs_mode], [null, 'unknown'], `turn ${at}`);
+      clock.advance(40_000);
+    }
+  });
+
+  test(`behind a router that chooses ${how}, the mode that the operator declares counts`, async () => {
+    await using first = await openFake(before);
+    await using second = await openFake({ ...before, weights: 2 });
+    await using router = await openRouter([first, second], choose);
+    await using pool = new BackendPool(quiet);
+    pool.update([toRecord(router.url, { logprobsMode: 'processed' })]);
+    using sampler = begin(pool);
+    assert.equal((await sample(sampler)).engine.logprobs_mode, 'processed');
+  });
+}
+
+test('where a session stays with its server, what all servers share is known at once', async () => {
+  await using first = await openFake(before);
+  await using second = await openFake({ ...before, maxModelLen: 1000 });
+  await using router = await openRouter([first, second], routing['by session'] ?? (() => 0));
   await using pool = new BackendPool(quiet);
   pool.update([toRecord(router.url)]);
   using sampler = begin(pool);
   const { engine } = await sample(sampler);
-  assert.equal(engine.logprobs_mode, 'unknown');
-  assert.equal(engine.engine, null);
+  assert.deepEqual([engine.engine, engine.engine_version, engine.logprobs_mode], ['vllm', before.version, 'processed']);
 });
 
 /** Lets time pass, a little in each turn of the event loop, until the work is done. */

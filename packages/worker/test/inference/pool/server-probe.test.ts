@@ -5,9 +5,10 @@ import { test } from 'node:test';
 import { systemClock } from '@millrace/base/clock';
 import { Pace } from '@millrace/base/pace';
 import { openConversation } from '@millrace/model';
+import { RolloutError } from '@millrace/protocol';
 import { openFakeBackend, openFakeTokens, qwen3Folder } from '@millrace/testkit';
 import { openServer } from '../../../../engines/test/open-server.ts';
-import { probeServer } from '../../../src/inference/pool/server-probe.ts';
+import { probeNewServer, probeServer } from '../../../src/inference/pool/server-probe.ts';
 import { sampleTokenizer } from '../../../src/inference/pool/tokenizer-check.ts';
 
 const tokens = await openFakeTokens();
@@ -43,6 +44,24 @@ test('a llama-server says its build and the context of one slot', async () => {
   const unchecked = { tokenizer: 'unchecked', tokenizerReason: 'no worker of this server has reported its tokenizer yet' };
   const which = { root: '/m.gguf', fingerprint: '135/96/Q4_1' };
   assert.deepEqual(found, { engine: 'llamacpp', version: 'b11669', model: 'm', contextTokens: 2048, ...unchecked, ...which });
+});
+
+/** As sglang-router 0.3.2 answers. */
+const sglangRouter = (workers_count: number) => ({
+  'GET /health': {},
+  'GET /v1/models': { data: [{ id: 'unknown', object: 'model', owned_by: 'local' }] },
+  'GET /get_server_info': { router_manager: true, routers_count: 1, workers_count },
+  'POST /generate': {},
+});
+
+test('a router of SGLang is called as SGLang, and says how many servers it has', async () => {
+  await using two = await openReplies(sglangRouter(2));
+  const refused = probeNewServer({ url: two.url, dialect: 'vllm' }, options);
+  await assert.rejects(refused, (error) => error instanceof RolloutError && error.details?.dialect === 'sglang');
+  const { engine, version, model, isSeveral } = await probeNewServer({ url: two.url, dialect: 'sglang' }, options);
+  assert.deepEqual([engine, version, model, isSeveral], [undefined, undefined, undefined, true]);
+  await using one = await openReplies(sglangRouter(1));
+  assert.equal((await probeNewServer({ url: one.url, dialect: 'sglang' }, options)).isSeveral, undefined);
 });
 
 test('a tokenizer that gives other ids is found, with the text and the ids of both sides', async () => {
