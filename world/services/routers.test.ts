@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { chooseFreePort } from '@millrace/base/free-port';
 import type { Client } from '@millrace/client';
 import type { Trajectory } from '@millrace/protocol';
-import { chooseFreePort } from '@millrace/server';
 import { FakeBackend, type FakeBackendOptions, fakeLogprob, openFakeTokens, qwen3Folder, TestService } from '@millrace/testkit';
 import { EngineProcess } from '../engines/engine-process.ts';
 import { openPython } from '../engines/python-packages.ts';

@@ -13,17 +13,17 @@ const sessions = 8;
 /** How often one session is asked. A router that chooses at random stays with a server for so long in one of 256. */
 const turns = 8;
 
-type TurnOptions = Omit<ProbeOptions, 'dispatcher'>;
+type TurnAsk = Omit<ProbeOptions, 'dispatcher'>;
 
 export const sessionOf = (turn: number): string => `probe-${turn}`;
 
 /** The starts of servers that answer, once for each of several sessions, each over its own connection. */
-export async function readTurns(server: AskedServer, options: TurnOptions): Promise<string[]> {
+export async function readTurns(server: AskedServer, options: TurnAsk): Promise<string[]> {
   return await readEach(server, { ...options, sessions: Array.from({ length: sessions }, (_, turn) => sessionOf(turn)) });
 }
 
 /** Whether this start of a server, and no other one, answers a session. */
-export async function isAloneIn(session: string, server: AskedServer, options: TurnOptions & { instance: string }): Promise<boolean> {
+export async function isAloneIn(session: string, server: AskedServer, options: TurnAsk & { instance: string }): Promise<boolean> {
   const seen = await readEach(server, { ...options, sessions: Array.from({ length: turns }, () => session) });
   return seen.length === turns && seen.every((one) => one === options.instance);
 }
@@ -33,7 +33,7 @@ export function comesBack(seen: readonly string[]): boolean {
   return seen.some((one, at) => seen[at - 1] !== one && seen.indexOf(one) < at);
 }
 
-async function readEach(server: AskedServer, options: TurnOptions & { readonly sessions: readonly string[] }): Promise<string[]> {
+async function readEach(server: AskedServer, options: TurnAsk & { readonly sessions: readonly string[] }): Promise<string[]> {
   const seen: string[] = [];
   for (const session of options.sessions) {
     const dispatcher = new Agent();

@@ -81,7 +81,7 @@ test('a server that answers again after another one is one of several, which sha
   assert.equal(third.probe.generation, (back.probe.generation ?? 0) + 1);
 });
 
-test('several servers of which none can be told apart stay several, with what a router says of all', () => {
+test('several servers that do not differ to us stay several, with what a router says of all', () => {
   const found: BackendProbe = { contextTokens: 4096, isSeveral: true };
   const first = joinProbe(undefined, found).probe;
   const again = joinProbe(first, found);
