@@ -87,7 +87,7 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
       return output.trim().split('\n');
     };
     const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
-    const [loop, single, evaluate, resume, ...others] = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(([, example]) => example);
+    const [loop, single, post, evaluate, resume, ...others] = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(([, example]) => example);
     assert.deepEqual(others, []);
 
     const rows = (await run(loop)).map((line) => line.split(' '));
@@ -103,6 +103,8 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
     assert.deepEqual([state, policy_version], ['running', 2]);
 
     for (const line of await run(single)) assert.match(line, /^[01]\.0 (\d+) \1$/);
+
+    assert.match((await run(post)).join('\n'), /^\(LogprobMismatch\(.*tokens=[1-9]\d*, mean_abs=0\.0, .*\),\) None$/);
 
     const measured = [`0.5 0.0 0 {1: 0.5, 2: ${1 - 1 / 6}, 4: 1.0}`];
     assert.deepEqual(await run(evaluate), measured);

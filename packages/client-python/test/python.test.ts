@@ -60,6 +60,7 @@ const requests = {
   join: toSchema(joinRequest),
   pause: toSchema(pauseRequest),
   resume: toSchema(resumeRequest),
+  trainer: toSchema(routes.postTrainerStep.body),
   values: {
     RolloutState: rolloutStates,
     Stage: stages,

@@ -12,6 +12,7 @@ import { backendId, groupId, rolloutId, workerId } from './ids.ts';
  * - rollout-end: `data` has state, reward, stop_reason, code, blame and the timings, and `rejudged` if its results were judged twice
  * - turn-end: `data` has turn, sampled_tokens, context_tokens, model_ms, tool_ms and calls, and `repeats` if turns in a row made the same calls
  * - policy-pause: a pause was requested, and again when it is complete; `data` has state (pausing or paused) and mode
+ * - trainer-step: a trainer posted a step; `data` has run, step and policy_version, and mean_abs and alarm where it recomputed logprobs
  * - policy-resume: sampling continues; `data` has policy_version and caches_flushed
  * - batch-open, batch-tasks, group-begin, group-end, batch-end: `data` has batch, and for an end its state and counts
  * - batch-resume: an operator ended its pause; `data` has batch
@@ -35,6 +36,7 @@ export const eventKinds = [
   'backend-leave',
   'policy-pause',
   'policy-resume',
+  'trainer-step',
   'backend-break',
   'backend-recovered',
   'backend-changed',

@@ -255,6 +255,19 @@ export {
   toFieldFaults,
 } from './schema.ts';
 export {
+  type LogprobMismatch,
+  mostTrainerSamples,
+  type TrainerSample,
+  type TrainerSampleList,
+  type TrainerStepInput,
+  type TrainerStepList,
+  type TrainerStepRequest,
+  type TrainerStepView,
+  trainerSampleList,
+  trainerStepList,
+  trainerStepView,
+} from './trainer.ts';
+export {
   addSegment,
   dropText,
   type EngineFacts,

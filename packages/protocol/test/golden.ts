@@ -26,6 +26,8 @@ import {
   toGroupsPart,
   toGroupsStart,
   toTrajectoryView,
+  trainerSampleList,
+  trainerStepList,
   trajectoryView,
   workerSettings,
 } from '@millrace/protocol';
@@ -210,6 +212,34 @@ const evaluationTask = {
   ],
 };
 
+const trainerStep = {
+  run: 'run-7',
+  step: 7,
+  at,
+  policy_version: 8,
+  loss: 0.125,
+  kl: 0.001,
+  entropy: 1.5,
+  clip_share: 0.25,
+  metrics: { lr: 0.000001 },
+  samples: 2,
+  unknown_samples: 1,
+  mismatch: [{ backend: '10.0.0.1:8000', policy_version: 7, tokens: 1200, mean_abs: 0.031, most_abs: 2.5, kl: 0.0007 }],
+  alarm: 'recomputed logprobs are 0.031 nats from the recorded ones on average; it was 0.010 before',
+};
+const trainerSampleSeen = {
+  rollout_id: 'r-1',
+  branch: 0,
+  run: 'run-7',
+  step: 7,
+  at,
+  policy_version: 8,
+  advantage: -0.5,
+  advantages: [-0.5, 0.25],
+  logprobs: [-0.5, -2],
+  kl: [0, 0.125],
+};
+
 function makeGroupPage(): Record<string, unknown> & { groups: Record<string, unknown>[] } {
   const group = {
     seq: 3,
@@ -280,6 +310,11 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
       schema: policyView,
       value: { state: 'pausing', mode: 'wait', owner: 'trainer-1', policy_version: 4, adapter: 'step-4', generating: 2, since: at },
     },
+    'trainer-steps.json': {
+      schema: trainerStepList,
+      value: { steps: [trainerStep], next: 7, runs: [{ run: 'run-7', steps: 8, newest_at: at }] },
+    },
+    'trainer-samples.json': { schema: trainerSampleList, value: { samples: [trainerSampleSeen] } },
     'leave-reply.json': { schema: leaveReply, value: { id: 'b-2' } },
     'status.json': {
       schema: serviceStatus,

@@ -56,4 +56,5 @@ export {
 export { hidePassword, isPostgresAddress, storeFile, toStoreAddress } from './store-address.ts';
 export { storeConfig, toDiskLimits } from './store-config.ts';
 export { StoreError, StoreFault } from './store-fault.ts';
+export type { NewTrainerStep, TrainerStepRecord } from './trainer-store.ts';
 export { type ClassLoad, hasLabels, labelsOf, toScenarioLabel } from './work-class.ts';

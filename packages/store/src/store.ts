@@ -20,12 +20,13 @@ import type {
   WorkerReport,
 } from '@millrace/protocol';
 import type { BackendLoad, CacheSize, OldestOn, Placements } from './backends/placements.ts';
-import type { PolicyRecord } from './backends/policy-record.ts';
+import type { PolicyRecord, ResumePolicy } from './backends/policy-record.ts';
 import type { BatchStore } from './batch-store.ts';
 import type { EvaluationStore } from './evaluation-store.ts';
 import type { RetentionAges } from './retention-ages.ts';
 import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 import type { ServerStore } from './servers/server-store.ts';
+import type { TrainerStore } from './trainer-store.ts';
 import type { ClassLoad, WorkClass } from './work-class.ts';
 
 /** One worker's right to write one attempt of a rollout. A write under an outdated claim changes nothing. */
@@ -131,21 +132,6 @@ export interface TrafficNotes {
 }
 
 /** `Placements` specifies placing rollouts and the health of backends. */
-export interface ResumePolicy {
-  readonly policyVersion?: number;
-  readonly cachesFlushed: boolean;
-  /** For a trainer that starts again from an earlier checkpoint. */
-  readonly allowLower?: boolean;
-  /** The LoRA adapter from now on; null for the base model, absent for the one before. */
-  readonly adapter?: string | null;
-  /** Whether new weights with unflushed caches get a new cache salt; they do by default. */
-  readonly saltCaches?: boolean;
-  /** Of the pause that it ends. */
-  readonly owner?: string;
-  /** Ends a pause of any owner. */
-  readonly force?: boolean;
-}
-
 export interface Store extends BatchStore, EvaluationStore, Placements, ServerStore, AsyncDisposable {
   // Callers.
 
@@ -259,6 +245,8 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
   /** Stores a worker's gate report: the newest pause it has seen, and its calls in progress. Ignored for a worker that has ended. */
   reportGate(worker: WorkerId, report: { readonly pause: number; readonly generating: number }): Promise<void>;
 
+  readonly trainer: TrainerStore;
+
   // The event log. All methods above write their own events in the same transaction.
 
   /** For events without a row, such as turns. Durable when it resolves. */
@@ -288,7 +276,8 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
    * and every consumer that ever acknowledged a group has acknowledged all of them, or once it is ten times as old. With an age for an
    * outcome, groups of that outcome are deleted at that age after the end of their batch; the batch goes with the last of them.
    * Reading a delivered group that was deleted before its batch throws `gone`. Rollouts of an evaluation are deleted with it, once it
-   * ended more than `endedMs` ago. From `textMs` on, trajectories have no text. Returns the number of rollouts deleted.
+   * ended more than `endedMs` ago. What a trainer computed for tokens goes at `endedMs`, its steps at ten times that. From `textMs` on,
+   * trajectories have no text. Returns the number of rollouts deleted.
    * After the date stepped, it deletes nothing until as much time has passed as anything is kept.
    */
   retain(ages: RetentionAges): Promise<number>;

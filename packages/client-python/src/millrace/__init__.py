@@ -36,6 +36,7 @@ from .rollouts.gateways import Gateway
 from .service.policy import PauseMode, PolicyState, PolicyView
 from .service.machines import MachineView, WorkerSettings
 from .service.status import BackendView, ClassView, Dialect, Event, LogprobsMode, ServiceStatus, WorkerView
+from .service.trainer import LogprobMismatch, StoredSample, TrainerRun, TrainerSample, TrainerStepView, trainer_sample
 from .stop import Stop
 from .trajectories.binary import trajectory_from_binary, trajectory_to_binary
 from .trajectories.routed_experts import RoutedExperts
@@ -82,6 +83,7 @@ __all__ = [
     "GroupView",
     "InformativeRule",
     "Limits",
+    "LogprobMismatch",
     "LogprobsMode",
     "LostTrajectory",
     "MachineView",
@@ -111,6 +113,7 @@ __all__ = [
     "ServiceUnreachable",
     "Stage",
     "Stop",
+    "StoredSample",
     "StopReason",
     "StructuredOutputs",
     "TaskCounts",
@@ -119,12 +122,16 @@ __all__ = [
     "TokenCounts",
     "ToolCall",
     "ToolSpec",
+    "TrainerRun",
+    "TrainerSample",
+    "TrainerStepView",
     "Trajectory",
     "Waste",
     "Webhook",
     "WireError",
     "WorkerView",
     "__version__",
+    "trainer_sample",
     "trajectory_from_binary",
     "trajectory_from_json",
     "trajectory_to_binary",

@@ -19,6 +19,7 @@ from .rollouts.gateways import Gateway, Gateways
 from .service.policy import PauseMode, Policy, PolicyView
 from .service.machines import MachineView, WorkerSettings
 from .service.status import BackendView, Dialect, Event, LogprobsMode, ServiceStatus
+from .service.trainer import StoredSample, Trainer, TrainerRun, TrainerSample, TrainerStepView
 from .trajectories.trajectory import Trajectory
 
 
@@ -33,6 +34,7 @@ class AsyncClient:
         self.backends = AsyncBackends(self._client.backends, self._run)
         self.policy = AsyncPolicy(self._client.policy, self._run)
         self.gateways = AsyncGateways(self._client.gateways, self._run)
+        self.trainer = AsyncTrainer(self._client.trainer, self._run)
         self.batches = AsyncBatches(self._client.batches, self._run)
         self.evaluations = AsyncEvaluations(self._client.evaluations, self._run)
 
@@ -147,6 +149,38 @@ class AsyncGateways:
 
     async def discard(self, id: str, reason: str) -> RolloutView:
         return await self._run.call(lambda stop: self._gateways.discard(id, reason, stop=stop))
+
+
+class AsyncTrainer:
+    def __init__(self, trainer: Trainer, run: AsyncRun) -> None:
+        self._trainer = trainer
+        self._run = run
+
+    async def post(
+        self,
+        step: int,
+        *,
+        run: str = "default",
+        policy_version: Optional[int] = None,
+        loss: Optional[float] = None,
+        kl: Optional[float] = None,
+        entropy: Optional[float] = None,
+        clip_share: Optional[float] = None,
+        metrics: Optional[Mapping[str, float]] = None,
+        samples: Sequence[TrainerSample] = (),
+    ) -> TrainerStepView:
+        options: dict[str, Any] = {"run": run, "policy_version": policy_version, "loss": loss, "kl": kl}
+        options.update(entropy=entropy, clip_share=clip_share, metrics=metrics, samples=samples)
+        return await self._run.call(lambda stop: self._trainer.post(step, stop=stop, **options))
+
+    def steps(self, run: Optional[str] = None, *, after: Optional[int] = None) -> AsyncIterator[TrainerStepView]:
+        return self._run.iterate(lambda stop: self._trainer.steps(run, after=after, stop=stop))
+
+    async def runs(self) -> tuple[TrainerRun, ...]:
+        return await self._run.call(lambda stop: self._trainer.runs(stop=stop))
+
+    async def samples(self, rollout_id: str) -> tuple[StoredSample, ...]:
+        return await self._run.call(lambda stop: self._trainer.samples(rollout_id, stop=stop))
 
 
 class AsyncPolicy:

@@ -20,6 +20,7 @@ from .rollouts.gateways import Gateways
 from .service.policy import Policy
 from .service.machines import MachineList, MachineView, WorkerSettings
 from .service.status import Event, ServiceStatus
+from .service.trainer import Trainer
 from .stop import Stop
 from .trajectories.binary import MEDIA_TYPE, trajectory_from_binary
 from .trajectories.trajectory import Trajectory, trajectory_from_json
@@ -39,6 +40,7 @@ class Client:
         self.batches = Batches(self._transport)
         self.evaluations = Evaluations(self._transport)
         self.gateways = Gateways(self._transport)
+        self.trainer = Trainer(self._transport)
 
     def submit(self, rollouts: RolloutRequests, *, stop: Optional[Stop] = None) -> Sequence[Accepted]:
         """Takes one rollout request or any number of them. Repeating it with the same ids changes nothing."""

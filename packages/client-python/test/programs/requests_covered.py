@@ -12,6 +12,7 @@ from typing import Any, Iterator, Literal
 import millrace
 from millrace.service.backends import Backends
 from millrace.service.policy import Policy
+from millrace.service.trainer import Trainer
 
 #: Parameters of calls that are not fields of the request; `base_model` sends `adapter` as null.
 NOT_FIELDS = {"self", "stop", "settle", "base_model"}
@@ -64,6 +65,8 @@ def main() -> None:
         *compare_call(Backends.join, given["join"], "backends.join"),
         *compare_call(Policy.pause, given["pause"], "policy.pause"),
         *compare_call(Policy.resume, given["resume"], "policy.resume"),
+        *compare_call(Trainer.post, given["trainer"], "trainer.post"),
+        *compare(millrace.TrainerSample, given["trainer"]["properties"]["samples"]["items"], "TrainerSample"),
     ]
     for name, values in given["values"].items():
         differences += compare(getattr(millrace, name), {"enum": values}, name)

@@ -31,6 +31,7 @@ from millrace.evaluations.evaluation import EvaluationList, EvaluationTaskPage
 from millrace.rollouts.rollout import CancelReply, RolloutList, SubmitReply
 from millrace.service.machines import MachineList, WorkerSettings
 from millrace.service.status import BackendList, Event, LeaveReply
+from millrace.service.trainer import TrainerSampleList, TrainerStepList
 from millrace.wire.codec import from_wire, to_wire
 
 KINDS = {
@@ -51,6 +52,8 @@ KINDS = {
     "evaluation-list.json": EvaluationList,
     "evaluation-tasks.json": EvaluationTaskPage,
     "policy.json": PolicyView,
+    "trainer-steps.json": TrainerStepList,
+    "trainer-samples.json": TrainerSampleList,
 }
 
 TRAJECTORIES = ("trajectory", "branched-trajectory")

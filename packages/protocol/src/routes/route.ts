@@ -12,7 +12,7 @@ export interface RouteReply {
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  readonly tag: 'rollouts' | 'batches' | 'evaluations' | 'gateways' | 'backends' | 'policy' | 'service' | 'prorl';
+  readonly tag: 'rollouts' | 'batches' | 'evaluations' | 'gateways' | 'backends' | 'policy' | 'trainer' | 'service' | 'prorl';
   readonly summary: string;
   readonly params?: ZodObject;
   readonly query?: ZodObject;

@@ -16,6 +16,7 @@ import { machineRoutes } from './machine-routes.ts';
 import { policyRoutes } from './policy-routes.ts';
 import { llmServerRequest, processReply, processRequest, prorlCancelRequest, prorlReply, prorlStatus } from './prorl.ts';
 import { bodyErrors, intakeErrors, json, mostListed, type Route, waitQuery } from './route.ts';
+import { trainerRoutes } from './trainer-routes.ts';
 
 export const leaveReply = z.object({ id: backendId });
 export const healthReply = z.object({ status: z.literal('ok') });
@@ -138,6 +139,7 @@ export const routes = {
     errors: ['not-found'],
   },
   ...policyRoutes,
+  ...trainerRoutes,
   ...machineRoutes,
   readEvents: {
     method: 'GET',

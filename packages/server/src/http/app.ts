@@ -30,6 +30,7 @@ import { mountGateways } from './routes/gateway-routes.ts';
 import { mountPolicy } from './routes/policy-routes.ts';
 import { mountRollouts } from './routes/rollout-routes.ts';
 import { mountService } from './routes/service-routes.ts';
+import { mountTrainer } from './trainer/trainer-routes.ts';
 
 export interface AppOptions {
   readonly store: Store;
@@ -68,6 +69,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   mountGateways(app, context);
   mountBackends(app, context);
   mountPolicy(app, context);
+  mountTrainer(app, context);
   mountService(app, context);
   mountProrl(app, context);
   const dashboard = await mountDashboard(app, context);

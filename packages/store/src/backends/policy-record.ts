@@ -21,3 +21,18 @@ export interface PolicyRecord {
   readonly generating: number;
   readonly sinceMs: number;
 }
+
+export interface ResumePolicy {
+  readonly policyVersion?: number;
+  readonly cachesFlushed: boolean;
+  /** For a trainer that starts again from an earlier checkpoint. */
+  readonly allowLower?: boolean;
+  /** The LoRA adapter from now on; null for the base model, absent for the one before. */
+  readonly adapter?: string | null;
+  /** Whether new weights with unflushed caches get a new cache salt; they do by default. */
+  readonly saltCaches?: boolean;
+  /** Of the pause that it ends. */
+  readonly owner?: string;
+  /** Ends a pause of any owner. */
+  readonly force?: boolean;
+}

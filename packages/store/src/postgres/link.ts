@@ -4,8 +4,8 @@
 import { sleep, systemClock } from '@millrace/base/clock';
 import type { Log } from '@millrace/base/log';
 import { messageOf, RolloutError } from '@millrace/protocol';
+import type { OperationLink, ReplyOf, TimedValue } from '../rows/operation-link.ts';
 import type { Operations } from '../rows/operations.ts';
-import type { OperationLink, ReplyOf, TimedValue } from '../rows/row-store.ts';
 import { ConnectionLost, isCollision, isStalePlan, toStoreError, toUnknownOutcome } from './engine/faults.ts';
 import { PostgresTransaction } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';

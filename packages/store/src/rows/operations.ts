@@ -37,6 +37,7 @@ import {
   renewProrlJobs,
 } from './operations/servers/prorl-jobs.ts';
 import { cancel, submit } from './operations/submit.ts';
+import { putTrainerStep, retainTrainerSlice, trainerRuns, trainerSamples, trainerSteps } from './operations/trainer.ts';
 import {
   clockJumpedAtMs,
   dropWorker,
@@ -107,6 +108,8 @@ export const writes = {
   adoptProrlJob,
   renewProrlJobs,
   closeProrlJob,
+  putTrainerStep,
+  retainTrainerSlice,
 };
 
 export const reads = {
@@ -152,6 +155,9 @@ export const reads = {
   expiredGroups,
   prorlState,
   prorlJobs,
+  trainerSteps,
+  trainerRuns,
+  trainerSamples,
 };
 
 export type Operations = Readonly<Record<string, (transaction: Transaction, request: never) => Promise<unknown>>>;

@@ -9,27 +9,15 @@ import type { Claim, Store, StoreSize } from '../store.ts';
 import { StoreFault } from '../store-fault.ts';
 import type { TimeGuard } from '../time-guard.ts';
 import { dropTexts, type KeptTrajectory } from './drop-texts.ts';
-import type { Operations, Reads, Writes } from './operations.ts';
+import type { OperationLink, ReplyOf } from './operation-link.ts';
+import type { Reads, Writes } from './operations.ts';
 import { longestAge, type RetentionCalls, runRetention } from './run-retention.ts';
 import { type PackedTrajectory, packTrajectory, unpackTrajectory } from './stored-trajectory.ts';
 import { toStored } from './to-stored.ts';
+import { openTrainerRows } from './trainer-rows.ts';
 
 /** How old a size may be that a claim relies on. */
 const sizeFreshMs = 1000;
-
-/** Runs operations by name, each in a transaction. Every call resolves or rejects. Closing it lets the calls made before complete. */
-export interface OperationLink<All extends Operations> extends AsyncDisposable {
-  call<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<ReplyOf<All, Name>>;
-  timedCall<Name extends keyof All>(name: Name, request: Parameters<All[Name]>[1], nowMs: number): Promise<TimedValue<ReplyOf<All, Name>>>;
-}
-
-export type ReplyOf<All extends Operations, Name extends keyof All> = Awaited<ReturnType<All[Name]>>;
-
-/** The value of a call, and how long its transaction held its locks. */
-export interface TimedValue<Value> {
-  readonly value: Value;
-  readonly lockMs: number;
-}
 
 interface StoreHints extends Disposable {
   subscribe(listener: () => void): () => void;
@@ -48,12 +36,17 @@ interface RowStoreParts {
 
 export class RowStore implements Store {
   readonly #parts: RowStoreParts;
+  readonly trainer: Store['trainer'];
   #hasNotedDoubt = false;
   #checkedAt = Number.NEGATIVE_INFINITY;
   #wasFull = false;
 
   constructor(parts: RowStoreParts) {
     this.#parts = parts;
+    this.trainer = openTrainerRows({
+      read: (name, request) => this.#read(name, request),
+      write: (name, request) => this.#write(name, request),
+    });
   }
 
   submit: Store['submit'] = async (rollouts, options) => {

@@ -6,7 +6,7 @@ import type { RetentionAges } from '../retention-ages.ts';
 import type { RetainedSlice } from './operations/retention.ts';
 import type { Reads, Writes } from './operations.ts';
 
-type Slices = 'retainSlice' | 'retainBatchSlice' | 'retainGroupSlice' | 'retainEvaluationSlice';
+type Slices = 'retainSlice' | 'retainTrainerSlice' | 'retainBatchSlice' | 'retainGroupSlice' | 'retainEvaluationSlice';
 type Searches = 'expiredBatches' | 'expiredGroups' | 'expiredEvaluations';
 
 export interface RetentionCalls {
@@ -14,6 +14,9 @@ export interface RetentionCalls {
   write<Name extends Slices>(name: Name, request: Parameters<Writes[Name]>[1]): Promise<RetainedSlice>;
   read<Name extends Searches>(name: Name, request: Parameters<Reads[Name]>[1]): Promise<readonly number[]>;
 }
+
+/** Steps of trainers are small, and a curve over a long run needs all of them. */
+const trainerStepsFactor = 10;
 
 export function longestAge(ages: RetentionAges): number {
   return Math.max(ages.endedMs, ages.eventsMs, ages.textMs ?? 0, ...Object.values(ages.outcomes ?? {}));
@@ -33,6 +36,8 @@ export async function runRetention(ages: RetentionAges, calls: RetentionCalls): 
   ];
   const batchMs = Math.max(delivered, uniform, failed, surplus);
   let deleted = await repeat(() => write('retainSlice', { plainMs: plain, eventsMs, asOfMs }));
+  const trained = { samplesBeforeMs: asOfMs - endedMs, stepsBeforeMs: asOfMs - trainerStepsFactor * endedMs };
+  await repeat(() => write('retainTrainerSlice', trained));
   for (const [state, ageMs] of byState.filter(([, ms]) => ms < batchMs))
     deleted += await drain(
       () => read('expiredGroups', { state, asOfMs, ageMs }),

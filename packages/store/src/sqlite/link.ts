@@ -3,8 +3,8 @@
 import { Worker } from 'node:worker_threads';
 import { findParts } from '@millrace/base/parts';
 import { messageOf, RolloutError } from '@millrace/protocol';
+import type { OperationLink, ReplyOf, TimedValue } from '../rows/operation-link.ts';
 import type { Operations } from '../rows/operations.ts';
-import type { OperationLink, ReplyOf, TimedValue } from '../rows/row-store.ts';
 import { StoreError, StoreFault } from '../store-fault.ts';
 import type { OperationCall, OperationReply, ThreadOptions, WireError } from './thread.ts';
 

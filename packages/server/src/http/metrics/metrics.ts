@@ -98,6 +98,7 @@ function openEventMetrics(registry: Registry): (event: Event) => void {
     registers,
   });
   const countBatches = openBatchMetrics(registry);
+  const showStep = openTrainerMetrics(registry);
   for (const reason of ['submit', 'retry', 'loss', 'release']) requeued.inc({ reason }, 0);
 
   function countEnd(data: z.infer<typeof endData>): void {
@@ -114,7 +115,29 @@ function openEventMetrics(registry: Registry): (event: Event) => void {
     else if (kind === 'turn-end') {
       turns.inc();
       tokens.inc(turnData.parse(data).sampled_tokens);
-    } else countBatches(kind, data);
+    } else if (kind === 'trainer-step') showStep(stepData.parse(data));
+    else countBatches(kind, data);
+  };
+}
+
+const stepData = z.object({
+  run: z.string().catch(''),
+  step: z.number().catch(0),
+  mean_abs: z.number().optional().catch(undefined),
+  alarm: z.string().nullish().catch(undefined),
+});
+
+function openTrainerMetrics(registry: Registry): (step: z.infer<typeof stepData>) => void {
+  const gauge = (name: string, help: string) =>
+    new Gauge({ name: `millrace_trainer_${name}`, help, labelNames: ['run'], registers: [registry] });
+  const steps = gauge('step', 'The newest step that a trainer posted.');
+  const mismatch = gauge('logprob_mismatch', 'How far recomputed logprobs are from the recorded ones on average, in nats.');
+  const alarms = gauge('logprob_alarm', '1 if the mismatch grew or is much larger on one backend, otherwise 0.');
+  return ({ run, step, mean_abs, alarm }) => {
+    steps.set({ run }, step);
+    if (mean_abs === undefined) return;
+    mismatch.set({ run }, mean_abs);
+    alarms.set({ run }, alarm ? 1 : 0);
   };
 }
 

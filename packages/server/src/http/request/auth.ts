@@ -65,7 +65,7 @@ function toKnownKeys({ keys, submitKeys, readKeys }: KeyConfig): { readonly dige
 }
 
 const workRoutes = Object.values(routes).filter(
-  ({ tag }) => tag === 'rollouts' || tag === 'batches' || tag === 'gateways' || tag === 'evaluations',
+  ({ tag }) => tag === 'rollouts' || tag === 'batches' || tag === 'gateways' || tag === 'evaluations' || tag === 'trainer',
 );
 const submitPaths: ReadonlySet<string> = new Set(
   [...workRoutes, routes.prorlProcess, routes.prorlCancel].map(({ path }) => path.replace(/\{(\w+)\}/g, ':$1')),
@@ -92,7 +92,7 @@ function openTrust(subnets: readonly string[]): (request: FastifyRequest) => boo
   };
 }
 
-/** Everything but rollouts, batches and evaluations changes the service for all callers. */
+/** Everything but rollouts, batches, evaluations and steps of trainers changes the service for all callers. */
 function toNeededRight({ method, routeOptions: { url = '' } }: FastifyRequest): Right {
   if (url === routes.getJoin.path) return 'admin'; // it holds the password of the store
   if (method === 'GET' || method === 'HEAD') return 'read';

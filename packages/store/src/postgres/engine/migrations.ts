@@ -8,6 +8,7 @@ import { lossTables } from './loss-tables.ts';
 import { machineTables } from './machine-tables.ts';
 import type { Session } from './session.ts';
 import { tables } from './tables.ts';
+import { trainerTables } from './trainer-tables.ts';
 
 interface Migration {
   readonly sql: string;
@@ -23,6 +24,7 @@ const migrations: readonly Migration[] = [
   { sql: lossTables, usableFrom: 1 },
   // Who paused, and which pause it was: a process of the version before leaves both as they are.
   { sql: 'ALTER TABLE policy ADD COLUMN IF NOT EXISTS owner text, ADD COLUMN IF NOT EXISTS owned_pause bigint;', usableFrom: 1 },
+  { sql: trainerTables, usableFrom: 1 },
 ];
 
 const newestSchema = migrations.length;

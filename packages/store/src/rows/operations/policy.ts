@@ -3,8 +3,7 @@
 
 import type { PauseMode, PolicyState, WorkerId } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol/plain';
-import type { PolicyRecord } from '../../backends/policy-record.ts';
-import type { ResumePolicy } from '../../store.ts';
+import type { PolicyRecord, ResumePolicy } from '../../backends/policy-record.ts';
 import type { Transaction } from '../../transaction.ts';
 import { stateWeights } from './health/backend-identity.ts';
 

@@ -91,4 +91,24 @@ END;
   17: `ALTER TABLE policy ADD COLUMN owner TEXT;
 ALTER TABLE policy ADD COLUMN owned_pause INTEGER;
 `,
+  // What trainers post back.
+  18: `CREATE TABLE trainer_steps (
+  seq INTEGER PRIMARY KEY,
+  run TEXT NOT NULL,
+  step INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  samples INTEGER NOT NULL,
+  body TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX trainer_steps_run ON trainer_steps (run, step);
+CREATE INDEX trainer_steps_at ON trainer_steps (at);
+CREATE TABLE trainer_samples (
+  rollout TEXT NOT NULL,
+  step_seq INTEGER NOT NULL,
+  branch INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  PRIMARY KEY (rollout, step_seq, branch)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX trainer_samples_step ON trainer_samples (step_seq);
+`,
 };

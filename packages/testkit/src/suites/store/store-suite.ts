@@ -17,6 +17,7 @@ import { definePoisonTests } from './poison.ts';
 import { definePolicyTests } from './policy.ts';
 import { defineRetentionTests } from './retention.ts';
 import { defineServerTests } from './servers.ts';
+import { defineTrainerTests } from './trainer.ts';
 import { defineWorkerTests } from './workers.ts';
 
 export function defineStoreSuite(name: string, openBed: OpenBed): void {
@@ -37,5 +38,6 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     defineRetentionTests(openBed);
     defineServerTests(openBed);
     defineMachineTests(openBed);
+    defineTrainerTests(openBed);
   });
 }
