@@ -87,7 +87,9 @@ describe('the Python client and a real service', { skip: missing ?? false }, () 
       return output.trim().split('\n');
     };
     const readme = await readFile(new URL('../README.md', import.meta.url), 'utf8');
-    const [loop, single, post, evaluate, resume, ...others] = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(([, example]) => example);
+    const [loop, single, post, evaluate, resume, ...others] = [...readme.matchAll(/```python\n([\s\S]*?)```/g)].map(
+      ([, example]) => example,
+    );
     assert.deepEqual(others, []);
 
     const rows = (await run(loop)).map((line) => line.split(' '));

@@ -7,7 +7,7 @@ export type NewTrainerStep = Omit<TrainerStepView, 'at' | 'samples'>;
 
 export type TrainerStepRecord = Omit<TrainerStepView, 'at'> & { readonly atMs: number };
 
-export interface TrainerSampleRecord {
+interface TrainerSampleRecord {
   readonly run: string;
   readonly step: number;
   readonly policyVersion: number | null;
@@ -15,7 +15,7 @@ export interface TrainerSampleRecord {
   readonly sample: TrainerSample;
 }
 
-export interface TrainerRun {
+export interface PostedRun {
   readonly run: string;
   readonly steps: number;
   readonly newestAtMs: number;
@@ -35,7 +35,7 @@ export interface TrainerStore {
   /** In the order of their numbers. */
   trainerSteps(query: TrainerStepQuery): Promise<readonly TrainerStepRecord[]>;
   /** The run with the newest step first. */
-  trainerRuns(): Promise<readonly TrainerRun[]>;
+  trainerRuns(): Promise<readonly PostedRun[]>;
   /** The newest first. */
   trainerSamples(rollout: RolloutId): Promise<readonly TrainerSampleRecord[]>;
 }

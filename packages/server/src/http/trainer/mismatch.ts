@@ -4,7 +4,7 @@
 
 import { type LogprobMismatch, RolloutError, type TrainerSample, type Trajectory } from '@millrace/protocol';
 
-interface Tally {
+interface BackendGap {
   readonly backend: string;
   readonly version: number | null;
   tokens: number;
@@ -14,7 +14,7 @@ interface Tally {
 }
 
 export class MismatchTally {
-  readonly #tallies = new Map<string, Tally>();
+  readonly #tallies = new Map<string, BackendGap>();
 
   /** Throws if a list of the sample does not have one number for each sampled token of its branch. */
   add(sample: TrainerSample, { segments }: Pick<Trajectory, 'segments'>): void {
@@ -48,7 +48,7 @@ export class MismatchTally {
       .sort((one, other) => (one.policy_version ?? 0) - (other.policy_version ?? 0) || (one.backend < other.backend ? -1 : 1));
   }
 
-  #tallyOf(backend: string, version: number | null): Tally {
+  #tallyOf(backend: string, version: number | null): BackendGap {
     const key = `${version} ${backend}`;
     const tally = this.#tallies.get(key) ?? { backend, version, tokens: 0, sumAbs: 0, mostAbs: 0, sumKl: 0 };
     this.#tallies.set(key, tally);
@@ -59,7 +59,7 @@ export class MismatchTally {
 /** One token with an infinite divergence would hide all others. */
 const mostKl = 1e6;
 
-function note(tally: Tally, difference: number): void {
+function note(tally: BackendGap, difference: number): void {
   const size = Math.abs(difference);
   tally.tokens += 1;
   tally.sumAbs += size;
@@ -77,7 +77,7 @@ function checkLengths(sample: TrainerSample, tokens: number): void {
 }
 
 /** Weighted by tokens; undefined without any. */
-export function meanMismatch(parts: readonly LogprobMismatch[]): number | undefined {
+function meanMismatch(parts: readonly LogprobMismatch[]): number | undefined {
   const tokens = parts.reduce((sum, one) => sum + one.tokens, 0);
   return tokens === 0 ? undefined : parts.reduce((sum, one) => sum + one.mean_abs * one.tokens, 0) / tokens;
 }

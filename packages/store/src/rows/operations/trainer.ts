@@ -2,7 +2,7 @@
 // steps and are kept for less time.
 
 import type { RolloutId } from '@millrace/protocol';
-import type { NewTrainerStep, TrainerRun, TrainerStepQuery, TrainerStepRecord } from '../../trainer-store.ts';
+import type { NewTrainerStep, PostedRun, TrainerStepQuery, TrainerStepRecord } from '../../trainer-store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { openBudget, type RetainedSlice } from './retention.ts';
 
@@ -55,13 +55,13 @@ export async function trainerSteps(transaction: Transaction, { run, order, after
   return rows.map(({ at, body, ...row }) => ({ ...JSON.parse(body), ...row, atMs: at }));
 }
 
-export async function trainerRuns(transaction: Transaction): Promise<TrainerRun[]> {
+export async function trainerRuns(transaction: Transaction): Promise<PostedRun[]> {
   const sql = 'SELECT run, count(*) AS steps, max(at) AS newest FROM trainer_steps GROUP BY run ORDER BY newest DESC, run';
   const rows = await transaction.all<{ run: string; steps: number; newest: number }>(sql);
   return rows.map(({ run, steps, newest }) => ({ run, steps, newestAtMs: newest }));
 }
 
-export interface SampleRow {
+interface PostedRow {
   readonly run: string;
   readonly step: number;
   readonly at: number;
@@ -69,10 +69,10 @@ export interface SampleRow {
   readonly body: Uint8Array;
 }
 
-export async function trainerSamples(transaction: Transaction, rollout: RolloutId): Promise<SampleRow[]> {
+export async function trainerSamples(transaction: Transaction, rollout: RolloutId): Promise<PostedRow[]> {
   const sql = `SELECT run, step, at, s.body AS step_body, t.body AS body FROM trainer_samples t JOIN trainer_steps s ON s.seq = t.step_seq
     WHERE t.rollout = ? ORDER BY at DESC, run, step DESC, branch`;
-  return await transaction.all<SampleRow>(sql, rollout);
+  return await transaction.all<PostedRow>(sql, rollout);
 }
 
 const stepsPerSlice = 20;
