@@ -2,4 +2,5 @@
 
 export { isSameAnswer, toReal } from './compare-answers.ts';
 export { findAnswer } from './find-answer.ts';
+export { withPowers } from './read/normalise.ts';
 export { hasSameDimension, parseUnit } from './read/units.ts';

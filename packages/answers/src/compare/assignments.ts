@@ -17,6 +17,19 @@ export function toAssignments(answer: ShortAnswer): readonly Assignment[] | unde
     return named.every((part) => part !== undefined) ? named : undefined;
   }
   if (answer.kind === 'named') return [answer];
+  return toChain(answer) ?? toOne(answer);
+}
+
+/** `x = y = 1` are two. */
+function toChain(answer: ShortAnswer): readonly Assignment[] | undefined {
+  if (answer.kind !== 'relation' || answer.sides.length < 3 || answer.marks.some((mark) => mark !== '=')) return undefined;
+  const value = answer.sides.at(-1);
+  const names = answer.sides.slice(0, -1).map(nameOf);
+  if (value === undefined || nameOf(value) !== undefined || !names.every((name) => /^[a-z]$/.test(name ?? ''))) return undefined;
+  return names.flatMap((name) => (name === undefined ? [] : [{ name, value: { kind: 'value', value } }]));
+}
+
+function toOne(answer: ShortAnswer): readonly Assignment[] | undefined {
   if (answer.kind !== 'relation' || answer.marks.some((mark) => mark !== '=')) return undefined;
   const [first, last] = [nameOf(answer.sides[0]), answer.sides.at(-1)];
   if (first !== undefined && last !== undefined && !isConstantName(first)) return [{ name: first, value: { kind: 'value', value: last } }];

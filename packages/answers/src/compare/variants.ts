@@ -48,18 +48,18 @@ function toFamilies(text: string): readonly string[] {
 function choiceVariants(text: string): readonly Variant[] {
   const [, only] = /^[\s$]*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{)?\s?\(?([A-J])\)?\s?\}?[\s$.]*$/.exec(text) ?? [];
   if (only !== undefined) return [{ kind: 'label', text: only }];
-  const [, letter, rest] =
-    /^[\s$]*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{)?\s?\(([A-J])\)(?:\s?\}?\s[\s\\]*|\s?\}?\\[\s,;:!quad]+|\s\}[\s\\]*)(.*)$/s.exec(
+  const [, bracketed, dotted, rest] =
+    /^[\s$]*(?:\\(?:text|textbf|mathrm|mathbf)\s?\{)?\s?(?:\(([A-J])\)|([A-J])[.)])(?:\s?\}?\s[\s\\]*|\s?\}?\\[\s,;:!quad]+|\s\}[\s\\]*)(.*)$/s.exec(
       text,
     ) ?? [];
+  const letter = bracketed ?? dotted;
   // Two letters are no choice.
   if (letter === undefined || rest === undefined || /^[\s,]*(?:and|or)?\s?\(?[A-J]\)?[\s.}]*$/.test(rest)) return [];
   const label: Variant = { kind: 'label', text: letter };
   return [label, { kind: 'answer', text: rest }];
 }
 
-const numeral =
-  /^[\s$]*\(?([0-9A-F]{1,200}(?:\.[0-9A-F]{1,200})?)\)?_\s?\{?\s?(?:\\text\s?\{)?(\d{1,2}|two|eight|ten|sixteen)\}?\}?[\s$.]*$/;
+const numeral = /^[\s$]*\(?([0-9A-F]{1,200}(?:\.[0-9A-F]{1,200})?)\)?_\s?\{?\s?(?:\\text\s?\{)?(\d{1,2}|[a-z]{3,7})\}?\}?[\s$.]*$/;
 const digitsOnly = /^[\s$]*([0-9A-F]{1,200}(?:\.[0-9A-F]{1,200})?)[\s$.]*$/;
 
 /** Numerals as `1011_2` are compared as digits: a base may be left out, but not be another one. Undefined if neither is one. */
@@ -70,7 +70,9 @@ export function isSameNumeral(given: string, truth: string): boolean | undefined
   return (a ?? b)?.[1] === digitsOnly.exec(a ? truth : given)?.[1];
 }
 
-const bases: Readonly<Record<string, string>> = { two: '2', eight: '8', ten: '10', sixteen: '16' };
+const bases: Readonly<Record<string, string>> = {
+  ...{ two: '2', three: '3', four: '4', five: '5', six: '6', seven: '7', eight: '8', nine: '9', ten: '10', twelve: '12', sixteen: '16' },
+};
 const baseOf = (text = ''): string => bases[text] ?? text;
 
 const clock = /^[\s$]*(?:\\text\s?\{)?(\d{1,2}):(\d{2})\s?(?:\\text\s?\{)?\s?(?:([ap])\.?\s?m\.?)?\}?[\s$.]*$/i;

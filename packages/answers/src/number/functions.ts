@@ -92,6 +92,7 @@ export const functions: Readonly<Record<string, MathFunction>> = {
   sin: ofOne(sin),
   cos: ofOne(cos),
   tan: ofOne(tan),
+  cis: ofOne((a) => complex.plus(cos(a), complex.times(complex.imaginary, sin(a)))),
   sec: ofOne(reciprocalOf(cos)),
   csc: ofOne(reciprocalOf(sin)),
   cot: ofOne((a) => over(cos(a), sin(a))),
@@ -116,7 +117,7 @@ function given(value: Complex | undefined): Complex {
 
 /** Functions of one argument that are written by name. */
 export const namedFunctions: ReadonlySet<string> = new Set([
-  ...['exp', 'ln', 'log', 'lg', 'sin', 'cos', 'tan', 'sec', 'csc', 'cot', 'sinh', 'cosh', 'tanh'],
+  ...['exp', 'ln', 'log', 'lg', 'sin', 'cos', 'tan', 'sec', 'csc', 'cot', 'cis', 'sinh', 'cosh', 'tanh'],
   ...['arcsin', 'arccos', 'arctan', 'arccot', 'sqrt', 'abs', 'floor', 'ceil'],
 ]);
 /** Functions of several arguments. */

@@ -8,8 +8,8 @@ export const maxAnswerLength = 4000;
 const unicode: Readonly<Record<string, string>> = {
   ...{ '−': '-', '–': '-', '—': '-', '‐': '-', '‑': '-', '×': '\\times ', '✕': '\\times ', '·': '\\cdot ', '∙': '\\cdot ', '⋅': '\\cdot ' },
   ...{ '÷': '/', π: '\\pi ', θ: '\\theta ', α: '\\alpha ', β: '\\beta ', λ: '\\lambda ', '∞': '\\infty ', '≤': '\\le ', '≥': '\\ge ' },
-  ...{ '≠': '\\ne ', '∪': '\\cup ', '∩': '\\cap ', '∈': '\\in ', '±': '\\pm ', '∅': '\\emptyset ', '°': '^\\circ ', '²': '^2', '³': '^3' },
-  ...{ '⁴': '^4', '½': '\\frac{1}{2}', '¼': '\\frac{1}{4}', '¾': '\\frac{3}{4}', '⅓': '\\frac{1}{3}', '⅔': '\\frac{2}{3}', '\u00a0': ' ' },
+  ...{ '≠': '\\ne ', '∪': '\\cup ', '∩': '\\cap ', '∈': '\\in ', '±': '\\pm ', '∅': '\\emptyset ', '°': '^\\circ ' },
+  ...{ '½': '\\frac{1}{2}', '¼': '\\frac{1}{4}', '¾': '\\frac{3}{4}', '⅓': '\\frac{1}{3}', '⅔': '\\frac{2}{3}', '\u00a0': ' ' },
   ...{
     '\u2009': ' ',
     '\u202f': ' ',
@@ -24,6 +24,13 @@ const unicode: Readonly<Record<string, string>> = {
 };
 const unicodePattern = new RegExp(`[${Object.keys(unicode).join('')}]`, 'gu');
 
+const raised = /[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+/g;
+
+/** Digits above the line: `10⁻³`. */
+export const withPowers = (text: string): string => text.replace(raised, toPower);
+
+const toPower = (marks: string): string => `^{${marks.normalize('NFKC').replace('\u2212', '-')}}`;
+
 /** Commands that change how something looks, and nothing else. */
 const layout =
   /\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|quad|qquad|mathstrut)(?![a-zA-Z])|\\[,;:!>\s]|\\(?:hspace|phantom|label|tag)\*?\{[^{}]{0,80}\}|\\left\.|\\right\./g;
@@ -35,17 +42,18 @@ const scientific = /(?<![\w.\\}])(\d{1,30}(?:\.\d{1,30})?|\.\d{1,30})[eE]([+-]?\
 const mixed = /(?<![\w.,/^}{)]|[\w)}] )(\d{1,30}) +(\d{1,30}) ?\/ ?(\d{1,30})(?![\w.])/g;
 
 export function normaliseText(text: string): string {
-  return text
-    .slice(0, 2 * maxAnswerLength)
+  return withPowers(text.slice(0, 2 * maxAnswerLength))
     .replaceAll('\\\\', ' \\newline ')
     .replace(unicodePattern, (mark) => unicode[mark] ?? mark)
     .replaceAll('\\$', ' ')
     .replace(/\\[()[\]]|\$/g, ' ')
     .replace(separated, (number) => number.replace(/\D/g, ''))
-    .replace(/\\(?:left|right)(?![a-zA-Z])/g, ' ')
+    .replace(/\\(?:left|right)(?:\.|(?![a-zA-Z]))/g, ' ')
+    .replace(/\\(?:text|mathrm|operatorname) ?\{ ?(cis|mod) ?\}/g, (_, name: string) => (name === 'mod' ? '\\bmod ' : '\\cis '))
     .replace(repeating, (_, whole: string, part: string, braced?: string, digit?: string) => toFraction(whole, part, braced ?? digit ?? ''))
     .replace(continued, (all: string, whole: string, part: string) => continueDigits(whole, part) ?? all)
     .replace(/(\d) ?(?:to|\\text ?\{ ?to ?\}) ?(?=\d)/g, '$1:')
+    .replace(/(?<=\d) x (?=\d)/g, '\\times ')
     .replace(scientific, '($1*10^{$2})')
     .replace(mixed, '($1+$2/$3)')
     .replace(layout, ' ')

@@ -29,14 +29,13 @@ export function parseAnswer(text: string, commas: CommaReading = 'thousands'): S
 }
 
 function read(text: string, commas: CommaReading): ShortAnswer {
-  const clean = trimEnd(
-    withoutFont(toSymbols(foldWords(text)) ?? normaliseText(text)).replace(/^(?:approximately|about|roughly|exactly) /i, ''),
-  );
+  const clean = trimEnd(withoutFont(toSymbols(foldWords(text)) ?? normaliseText(text)).replace(opening, ''));
   const whole = tryRead(clean, commas);
   if (whole !== undefined && whole.kind !== 'text') return whole;
-  const items = splitMeasures(clean)?.map((item) => read(item, commas));
+  const compound = joinCompound(clean);
+  const items = compound === undefined ? splitMeasures(clean)?.map((item) => read(item, commas)) : undefined;
   if (items?.every(({ kind }) => kind === 'value')) return { kind: 'list', joined: 'comma', items };
-  const { rest, unit, factor } = splitUnit(joinCompound(clean) ?? clean);
+  const { rest, unit, factor } = splitUnit(compound ?? clean);
   if (unit === undefined && factor === undefined) return whole ?? { kind: 'text', text: foldWords(text) };
   return withUnit(tryRead(rest, commas) ?? { kind: 'text', text: foldWords(text) }, unit, factor);
 }
@@ -71,10 +70,14 @@ function tryRead(text: string, commas: CommaReading): ShortAnswer | undefined {
   }
 }
 
-/** Numbers in bold are these numbers: `\textbf{(019)}`, `\text{2 and 3}`. */
+/** Words before a value. */
+const opening = /^(?:\\text ?\{ ?)?(?:(?:approximately|about|roughly|exactly|all|(?:the )?answer is)(?: ?\}| ) ?|\\sim )/i;
+
+/** Numbers in bold are these numbers: `\textbf{(019)}`, `\text{2 and 3}`, `\text{8 ways}`. */
 function withoutFont(text: string): string {
-  const [, number] = /^\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox) ?\{((?:[-+\d.,;/() ]|and|or)+)\}\.?$/.exec(text) ?? [];
-  return number ?? text;
+  const [, inner = ''] = /^\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox) ?\{([^{}]{1,100})\}\.?$/.exec(text) ?? [];
+  if (/^\d+(?:st|nd|rd|th)$/.test(inner)) return inner.slice(0, -2);
+  return /^(?:[-+\d.,;/() ]|and|or)+$|^-?[\d.,/]+(?: [a-z]+)+$/i.test(inner) ? inner : text;
 }
 
 /** A loop: a pattern of repeats at the end takes quadratic time. */

@@ -24,34 +24,19 @@ const litre = scaled(combine(combine(metre, metre, 1), metre, 1), 1e-3);
 const gram = scaled(kilogram, 1e-3);
 const pascal = combine(newton, metre, -2);
 
+const [hertz, ohm, speed] = [combine(none, second, -1), combine(volt, ampere, -1), combine(metre, second, -1)];
+
+/** By all of its names, the unit that is this many of another. */
+const named = (unit: Unit, sizes: Readonly<Record<string, number>>): Readonly<Record<string, Unit>> =>
+  Object.fromEntries(Object.entries(sizes).flatMap(([names, size]) => names.split(' ').map((name) => [name, scaled(unit, size)])));
+
 /** These take prefixes. */
 const metric: Readonly<Record<string, Unit>> = {
-  ...{ m: metre, g: gram, s: second, A: ampere, K: kelvin, mol: mole, N: newton, J: joule, W: watt, C: coulomb, V: volt, Pa: pascal },
-  ...{ L: litre, l: litre, Hz: combine(none, second, -1), eV: scaled(joule, 1.602176634e-19), cal: scaled(joule, 4.184) },
+  ...{ m: metre, g: gram, s: second, A: ampere, K: kelvin, mol: mole, N: newton, W: watt, C: coulomb, V: volt, L: litre, l: litre },
+  ...{ metre, meter: metre, gram, second, litre, liter: litre, joule, watt, volt, newton, pascal, mole, kelvin, ampere, hertz },
+  ...named(joule, { J: 1, eV: 1.602176634e-19, cal: 4.184, Wh: 3600 }),
   ...{ F: combine(coulomb, volt, -1), T: combine(combine(kilogram, ampere, -1), second, -2), Wb: combine(volt, second, 1) },
-  ...{
-    H: combine(combine(volt, second, 1), ampere, -1),
-    Ω: combine(volt, ampere, -1),
-    ohm: combine(volt, ampere, -1),
-    bar: scaled(pascal, 1e5),
-  },
-  ...{
-    metre,
-    meter: metre,
-    gram,
-    second,
-    litre,
-    liter: litre,
-    joule,
-    watt,
-    volt,
-    newton,
-    pascal,
-    mole,
-    kelvin,
-    ampere,
-    hertz: combine(none, second, -1),
-  },
+  ...{ H: combine(combine(volt, second, 1), ampere, -1), Ω: ohm, ohm, Hz: hertz, ...named(pascal, { Pa: 1, bar: 1e5 }) },
 };
 
 const prefixes: Readonly<Record<string, number>> = {
@@ -61,56 +46,14 @@ const prefixes: Readonly<Record<string, number>> = {
 
 /** Only as they are. */
 const plain: Readonly<Record<string, Unit>> = {
-  ...{ min: scaled(second, 60), minute: scaled(second, 60), h: scaled(second, 3600), hr: scaled(second, 3600), hour: scaled(second, 3600) },
-  ...{
-    sec: second,
-    day: scaled(second, 86_400),
-    week: scaled(second, 604_800),
-    year: scaled(second, 31_557_600),
-    yr: scaled(second, 31_557_600),
-  },
-  ...{
-    in: scaled(metre, 0.0254),
-    inch: scaled(metre, 0.0254),
-    ft: scaled(metre, 0.3048),
-    foot: scaled(metre, 0.3048),
-    feet: scaled(metre, 0.3048),
-  },
-  ...{
-    yd: scaled(metre, 0.9144),
-    yard: scaled(metre, 0.9144),
-    mi: scaled(metre, 1609.344),
-    mile: scaled(metre, 1609.344),
-    Å: scaled(metre, 1e-10),
-  },
-  ...{
-    lb: scaled(kilogram, 0.45359237),
-    pound: scaled(kilogram, 0.45359237),
-    oz: scaled(kilogram, 0.028349523125),
-    ton: scaled(kilogram, 1000),
-  },
-  ...{ atm: scaled(pascal, 101_325), mmHg: scaled(pascal, 133.322387415), torr: scaled(pascal, 133.322368421), kWh: scaled(joule, 3.6e6) },
-  ...{ mph: scaled(combine(metre, second, -1), 0.44704), kph: scaled(combine(metre, second, -1), 1 / 3.6), rad: none, radian: none },
-  ...{
-    '°': scaled(none, Math.PI / 180),
-    degree: scaled(none, Math.PI / 180),
-    deg: scaled(none, Math.PI / 180),
-    M: scaled(combine(mole, metre, -3), 1e3),
-  },
-  ...{
-    u: scaled(kilogram, 1.6605390666e-27),
-    amu: scaled(kilogram, 1.6605390666e-27),
-    percent: scaled(none, 0.01),
-    '%': scaled(none, 0.01),
-  },
-  ...{
-    '°C': kelvin,
-    '°F': scaled(kelvin, 5 / 9),
-    celsius: kelvin,
-    fahrenheit: scaled(kelvin, 5 / 9),
-    hectare: scaled(combine(metre, metre, 1), 1e4),
-    ha: scaled(combine(metre, metre, 1), 1e4),
-  },
+  ...named(second, { sec: 1, 'min minute': 60, 'h hr hour': 3600, day: 86_400, week: 604_800, 'year yr': 31_557_600 }),
+  ...named(metre, { 'in inch': 0.0254, 'ft foot feet': 0.3048, 'yd yard': 0.9144, 'mi mile': 1609.344, Å: 1e-10 }),
+  ...named(kilogram, { 'lb pound': 0.45359237, oz: 0.028349523125, ton: 1000, 'u amu': 1.6605390666e-27 }),
+  ...named(pascal, { atm: 101_325, mmHg: 133.322387415, torr: 133.322368421 }),
+  ...named(none, { 'rad radian': 1, '° degree deg': Math.PI / 180, 'percent %': 0.01 }),
+  ...named(speed, { mph: 0.44704, kph: 1 / 3.6 }),
+  ...named(kelvin, { '°C celsius': 1, '°F fahrenheit': 5 / 9 }),
+  ...{ rpm: scaled(hertz, 1 / 60), M: scaled(combine(mole, metre, -3), 1e3), ...named(combine(metre, metre, 1), { 'hectare ha': 1e4 }) },
 };
 
 const maxLength = 60;

@@ -11,6 +11,9 @@ export function findChoice(text: string, options: readonly string[]): string {
   const end = text.slice(-maxTextLength);
   const found = findAnswer(text);
   if (found?.from === 'unread') return '';
+  const whole = end.length <= maxCandidateLength ? foldText(end) : '';
+  const chosen = whole.length > 1 ? options.findIndex((option) => foldText(option) === whole) : -1;
+  if (chosen >= 0) return letterOf(chosen);
   const candidates = [found?.from === 'box' ? found.text : undefined, lastAnnounced(end), lastLine(end, options)];
   for (const candidate of candidates) {
     const letters = candidate === undefined ? '' : toLetters(candidate.slice(0, maxCandidateLength), options);
@@ -82,7 +85,7 @@ function lastAnnounced(text: string): string | undefined {
 /** A letter alone on the last line, as `B`, `**(B)**` or `So: B`, or with the text of its option. */
 function lastLine(text: string, options: readonly string[]): string | undefined {
   const line = text.slice(-maxCandidateLength).trimEnd().split('\n').at(-1)?.trim() ?? '';
-  const [, end] = /(?:^|: ?|\*\*)\(?([A-Z])\)?[.*\s]{0,5}$/.exec(line) ?? [];
+  const [, end] = /(?:^|: ?|\*\*|^(?:[Ss]o |[Tt]hus |[Hh]ence )?[Ii]t(?: is|['’]s) )\(?([A-Z])\)?[.*\s]{0,5}$/.exec(line) ?? [];
   if (end !== undefined) return end;
   const [, letter = '', option = ''] = /(?:^|\*\*|[:,] )\(?([A-Z])[).:] ?([^*\n]{1,200})(?:\*\*)?\.?$/.exec(line) ?? [];
   return letter !== '' && foldText(options[letter.charCodeAt(0) - 65] ?? '') === foldText(option) ? letter : undefined;

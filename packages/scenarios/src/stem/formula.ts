@@ -96,7 +96,7 @@ function isFormula(text: string): boolean {
   let depth = 0;
   if (!/[A-Z]/.test(text)) return false;
   while (rest !== '') {
-    const [part = ''] = elements.exec(rest) ?? /^(?:\d+|[([]|[)\]]|\.(?=\d?[A-Z]))/.exec(rest) ?? [];
+    const [part = ''] = elements.exec(rest) ?? /^(?:\d+|[([]|[)\]]|\.(?=\d{0,2}[A-Z]))/.exec(rest) ?? [];
     if (part === '') return false;
     if (part === '(' || part === '[') depth += 1;
     if (part === ')' || part === ']') depth -= 1;

@@ -1,6 +1,6 @@
 // Compares a number with its unit against the expected one, within a tolerance.
 
-import { findAnswer, hasSameDimension, parseUnit, toReal } from '@millrace/answers';
+import { findAnswer, hasSameDimension, parseUnit, toReal, withPowers } from '@millrace/answers';
 
 interface QuantityRule {
   /** Of the expected value. */
@@ -43,10 +43,10 @@ const head = new RegExp(`^(?:approximately|about|roughly|≈|~|\\\\approx|\\\\si
 export function readQuantity(text: string): Quantity | undefined {
   if (text.length > maxLength) return undefined;
   const marks = { ...(/\\Delta|Δ/.test(text) ? { isDifference: true } : {}), ...(/\\pi|π/.test(text) ? { hasPi: true } : {}) };
-  const clean = text
+  const clean = withPowers(text)
     .replace(/^[^=]*=\s*(?=[-+\d\\.(])/, '')
+    .replace(/^(?:[a-zA-Z]|\\[a-z]+)(?:_\w)?\s?(?:\\approx|\\simeq|≈)\s?/, '')
     .replace(/[−–]/g, '-')
-    .replace(/⁻/g, '-')
     .replace(/\\[,;!: ]|[\s~$]/g, ' ')
     .replace(/ +/g, ' ')
     .trim()
@@ -62,7 +62,8 @@ export function readQuantity(text: string): Quantity | undefined {
   if (read !== undefined) return { ...read, ...marks };
   // A unit that is not known is only itself.
   const isUnit = /^ ?(?:\\(?:text|mathrm)| [a-zA-Z])[a-zA-Z{}\\/^() \d.-]{0,40}$/.test(clean.slice(whole.trimEnd().length));
-  return /\d/.test(digits) && isUnit ? { value: toNumber(digits), unit: rest, ...marks } : undefined;
+  const isSeveral = /^ ?(?:\\text ?\{ ?)?(?:and|or|to)\b/.test(rest);
+  return /\d/.test(digits) && isUnit && !isSeveral ? { value: toNumber(digits), unit: rest, ...marks } : undefined;
 }
 
 function toNumber(text: string): number {
