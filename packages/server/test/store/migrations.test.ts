@@ -14,9 +14,9 @@ import { BatchKeeper } from '../../src/batches/batch-keeper.ts';
 import { TaskFiles } from '../../src/batches/task-files.ts';
 import { scenarios } from '../batches/simulated-batches.ts';
 
-const fixture = readFileSync(join(import.meta.dirname, '../../../store/test/sqlite/fixtures/schema-5.sql'), 'utf8');
+const fixture = readFileSync(join(import.meta.dirname, '../../../store/test/sqlite/fixtures/schema-17.sql'), 'utf8');
 
-/** A store file of schema 5 as that version left it when it was killed, changed by `sql`. */
+/** A store file of schema 17 as that version left it when it was killed, changed by `sql`. */
 function writeOldStore(path: string, sql = ''): void {
   const db = new DatabaseSync(path);
   db.exec(`PRAGMA journal_mode = WAL; ${fixture} ${sql}`);
@@ -36,7 +36,7 @@ function openStore(path: string, clock = new FakeClock(1_700_000_100_000)) {
   return openSqliteStore({ path, clock, log: silentLog });
 }
 
-test('a store of schema 5 is migrated, and all its rollouts finish', async () => {
+test('a store of schema 17 is migrated, and all its rollouts finish', async () => {
   await using folder = await makeTempFolder('millrace-migrate');
   const path = join(folder.path, 'store.db');
   writeOldStore(path);
@@ -85,10 +85,10 @@ test('a migration that fails leaves the file as it was, and says which', async (
   await using folder = await makeTempFolder('millrace-migrate');
   const path = join(folder.path, 'store.db');
   // The column that the migration adds after its first change is already there.
-  writeOldStore(path, 'ALTER TABLE workers RENAME COLUMN pause_seen TO pause_heard; PRAGMA user_version = 3');
+  writeOldStore(path, 'ALTER TABLE policy ADD COLUMN owned_pause INTEGER');
   const before = readDatabase(path, dumpDatabase);
   await assert.rejects(openStore(path), {
-    message: /the migration from schema 3 to 4 failed, and the store was left as it was: duplicate column name: rewards/,
+    message: /the migration from schema 17 to 18 failed, and the store was left as it was: duplicate column name: owned_pause/,
   });
   assert.equal(readDatabase(path, dumpDatabase), before);
 });

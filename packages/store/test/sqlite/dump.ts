@@ -25,10 +25,13 @@ export function readSchema(db: DatabaseSync): SchemaRow[] {
 }
 
 function dumpRows(db: DatabaseSync, table: string): string[] {
+  // Generated columns have no value of their own.
+  const stored = db.prepare('SELECT name FROM pragma_table_xinfo(?) WHERE hidden = 0').all(table);
+  const columns = stored.map(({ name }) => String(name)).join(', ');
   return db
-    .prepare(`SELECT * FROM ${table}`)
+    .prepare(`SELECT ${columns} FROM ${table}`)
     .all()
-    .map((row) => `INSERT INTO ${table} (${Object.keys(row).join(', ')}) VALUES (${Object.values(row).map(render).join(', ')})`);
+    .map((row) => `INSERT INTO ${table} (${columns}) VALUES (${Object.values(row).map(render).join(', ')})`);
 }
 
 function render(value: SQLOutputValue): string {

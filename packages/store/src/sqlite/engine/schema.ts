@@ -3,15 +3,21 @@
 
 import { messageOf, RolloutError } from '@millrace/protocol/plain';
 import { batchTables } from './batch-schema.ts';
+import { classTables } from './class-schema.ts';
 import type { Statements } from './connection.ts';
+import { evaluationTables } from './evaluation-schema.ts';
 import { migrations } from './migrations.ts';
 
 /** The schema of `tables`; the migrations from here on apply to new stores too. */
-const baseVersion = 5;
+const baseVersion = 17;
 
-// `worker` is set exactly while a worker holds the rollout; `backend` and the version of its weights are set once it is placed.
+// The `line` of a queued rollout: `due` can be claimed, `delayed` not before its `not_before`; a worker in quarantine takes only rollouts that
+// lost several workers, those in line `suspect`. `evaluate_losses`: workers that died while it was in evaluate, and `loss_endings`: how it ends
+// if its next one does. `worker` is set exactly while a worker holds the rollout; `backend` and the version of its weights are set once it is placed.
 // Rollouts in flight are counted from the rows, so no counter can drift. AUTOINCREMENT ensures that no id or cursor is ever
-// reused, even after retention.
+// reused, even after retention. A trajectory outside of its row has the key of its blob, and an empty body. The id of the store begins each
+// key. Rollouts of a batch are deleted with it, so the index that retention reads leaves them out. `clock_jumps` has at most one row: when the
+// date last stepped.
 const tables = `
 CREATE TABLE rollouts (
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -34,16 +40,50 @@ CREATE TABLE rollouts (
   ended_at INTEGER,
   result TEXT,
   failure TEXT,
-  failures TEXT NOT NULL DEFAULT '[]'
+  failures TEXT NOT NULL DEFAULT '[]',
+  class INTEGER NOT NULL DEFAULT 0,
+  line TEXT NOT NULL DEFAULT 'due',
+  is_sibling INTEGER NOT NULL DEFAULT 0,
+  lone_losses INTEGER NOT NULL DEFAULT 0,
+  evaluate_losses INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX rollouts_state ON rollouts (state, seq, not_before);
 CREATE INDEX rollouts_scenario ON rollouts (scenario, seq);
 CREATE INDEX rollouts_group ON rollouts (group_id, seq) WHERE group_id IS NOT NULL;
 CREATE INDEX rollouts_worker ON rollouts (worker) WHERE worker IS NOT NULL;
 CREATE INDEX rollouts_placed ON rollouts (backend, context_tokens) WHERE state = 'run' AND backend IS NOT NULL;
-CREATE INDEX rollouts_ended ON rollouts (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX rollouts_ended ON rollouts (ended_at) WHERE ended_at IS NOT NULL AND is_sibling = 0;
+CREATE INDEX rollouts_due ON rollouts (class, seq) WHERE state = 'queued' AND line = 'due';
+CREATE INDEX rollouts_delayed ON rollouts (not_before) WHERE state = 'queued' AND line = 'delayed';
+CREATE INDEX rollouts_suspect ON rollouts (losses, seq) WHERE state = 'queued' AND line = 'suspect';
 CREATE TABLE submissions (seq INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
-CREATE TABLE trajectories (seq INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE trajectories (
+  seq INTEGER PRIMARY KEY,
+  body BLOB NOT NULL,
+  blob TEXT,
+  bytes INTEGER,
+  has_text INTEGER NOT NULL DEFAULT 1
+) STRICT;
+CREATE INDEX trajectories_text ON trajectories (seq) WHERE has_text = 1;
+CREATE INDEX trajectories_blob ON trajectories (blob) WHERE blob IS NOT NULL;
+CREATE TABLE loss_endings (
+  seq INTEGER PRIMARY KEY,
+  attempt INTEGER NOT NULL,
+  result TEXT NOT NULL,
+  body BLOB NOT NULL,
+  blob TEXT,
+  bytes INTEGER
+) STRICT;
+CREATE TABLE blob_garbage (key TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TRIGGER trajectory_deleted AFTER DELETE ON trajectories WHEN OLD.blob IS NOT NULL BEGIN
+  INSERT OR IGNORE INTO blob_garbage VALUES (OLD.blob);
+END;
+CREATE TRIGGER loss_ending_deleted AFTER DELETE ON loss_endings WHEN OLD.blob IS NOT NULL BEGIN
+  INSERT OR IGNORE INTO blob_garbage VALUES (OLD.blob);
+END;
+CREATE TABLE store_identity (id TEXT NOT NULL) STRICT;
+INSERT INTO store_identity VALUES (lower(hex(randomblob(8))));
+CREATE TABLE clock_jumps (at INTEGER NOT NULL) STRICT;
 CREATE TABLE tombstones (id TEXT PRIMARY KEY, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE workers (
   id TEXT PRIMARY KEY,
@@ -54,7 +94,8 @@ CREATE TABLE workers (
   ended_at INTEGER,
   report TEXT,
   pause_seen INTEGER NOT NULL DEFAULT 0,
-  generating INTEGER NOT NULL DEFAULT 0
+  generating INTEGER NOT NULL DEFAULT 0,
+  quarantine INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE policy (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -63,9 +104,11 @@ CREATE TABLE policy (
   pause INTEGER NOT NULL,
   flushes INTEGER NOT NULL,
   version INTEGER NOT NULL,
-  since INTEGER NOT NULL
+  since INTEGER NOT NULL,
+  adapter TEXT,
+  cache_salt TEXT
 ) STRICT;
-INSERT INTO policy VALUES (1, 'running', NULL, 0, 0, 0, CAST(1000 * unixepoch('subsec') AS INTEGER));
+INSERT INTO policy VALUES (1, 'running', NULL, 0, 0, 0, CAST(1000 * unixepoch('subsec') AS INTEGER), NULL, NULL);
 CREATE TABLE backends (
   id TEXT PRIMARY KEY,
   url TEXT NOT NULL,
@@ -82,6 +125,25 @@ CREATE TABLE backends (
   error TEXT,
   error_at INTEGER
 ) STRICT;
+CREATE TABLE backend_faults (
+  backend TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  since INTEGER NOT NULL,
+  probes INTEGER NOT NULL,
+  probe_at INTEGER NOT NULL,
+  error TEXT NOT NULL,
+  PRIMARY KEY (backend, machine)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE duties (name TEXT PRIMARY KEY, holder TEXT NOT NULL, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE prorl (id INTEGER PRIMARY KEY CHECK (id = 1), running INTEGER NOT NULL, cleared_at INTEGER) STRICT;
+INSERT INTO prorl VALUES (1, 0, NULL);
+CREATE TABLE prorl_jobs (
+  rollout TEXT PRIMARY KEY,
+  name TEXT,
+  digest TEXT NOT NULL,
+  server TEXT NOT NULL,
+  until INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE events (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   at INTEGER NOT NULL,
@@ -92,7 +154,7 @@ CREATE TABLE events (
   backend_id TEXT,
   data TEXT NOT NULL
 ) STRICT;
-${batchTables}`;
+${batchTables}${evaluationTables}${classTables}`;
 
 const newestVersion = Math.max(...Object.keys(migrations).map(Number)) + 1;
 
