@@ -16,7 +16,7 @@ import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
 import { decodeExperts } from './reply/routed-experts.ts';
 import { openStreamReader, type StreamReader } from './stream-reader.ts';
-import { type RouteRequest, type TokenRoute, toBody } from './wire.ts';
+import { isStreamed, type RouteRequest, type TokenRoute, toBody } from './wire.ts';
 
 export interface HttpBackendOptions {
   readonly log: Log;
@@ -88,7 +88,7 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
     }
     const firstMs = stallMs === 0 ? 0 : stallMs + tokenMs * request.maxTokens;
     using silence = watch.start({ firstMs, nextMs: stallMs });
-    const stream = request.onTokens ? route.openStream?.(request) : undefined;
+    const stream = isStreamed(request) ? route.openStream?.(request) : undefined;
     const checkEvent = (data: string) => throwErrorIn(route.path, data);
     const reader = stream && openStreamReader(stream, { request, checkEvent, pace, clock: options.clock });
     try {

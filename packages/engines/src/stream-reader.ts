@@ -6,7 +6,7 @@ import { type Pace, runNow, type Steps } from '@millrace/base/pace';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { openEventReader } from './reply/event-stream.ts';
 import { type TakenExperts, takeExperts } from './reply/take-experts.ts';
-import { ignoreTokens, type TokenStream, watchStream } from './wire.ts';
+import { type TokenStream, watchStream } from './wire.ts';
 
 /** How often the tokens of a running stream are counted. */
 const progressMs = 1000;
@@ -35,7 +35,7 @@ export function openStreamReader(
   stream: TokenStream,
   { request, checkEvent, pace, clock = systemClock }: StreamReaderOptions,
 ): StreamReader {
-  const isWatched = request.onTokens !== ignoreTokens;
+  const isWatched = request.onTokens !== undefined;
   const take = isWatched ? watchStream(stream, request) : (data: string) => stream.take(data);
   const read = openEventReader((data) => {
     checkEvent(data);

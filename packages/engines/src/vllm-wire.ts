@@ -5,7 +5,17 @@ import { z } from 'zod';
 import type { GenerateRequest, Generation } from './backend.ts';
 import { minTokensOf, plainFields } from './params/sampling-fields.ts';
 import { refuse } from './reply/bad-reply.ts';
-import { addMask, array, parseReply, type RawTokens, type RouteRequest, type TokenRoute, type TokenStream, toGeneration } from './wire.ts';
+import {
+  addMask,
+  array,
+  isStreamed,
+  parseReply,
+  type RawTokens,
+  type RouteRequest,
+  type TokenRoute,
+  type TokenStream,
+  toGeneration,
+} from './wire.ts';
 
 export const generateRoute: TokenRoute = {
   path: '/inference/v1/generate',
@@ -48,13 +58,13 @@ function scheduleParams({ cacheSalt, priority }: GenerateRequest): Record<string
   return definedOf({ cache_salt: cacheSalt, priority: priority === undefined ? undefined : -priority });
 }
 
-function streamParams({ onTokens }: GenerateRequest): Record<string, unknown> {
-  return onTokens ? { stream: true, stream_options: { include_usage: true } } : { stream: false };
+function streamParams(request: RouteRequest): Record<string, unknown> {
+  return isStreamed(request) ? { stream: true, stream_options: { include_usage: true } } : { stream: false };
 }
 
 /** Every field with a default is always sent: servers have their own defaults (16 tokens, the model's generation config). */
 function samplingParams(request: RouteRequest): Record<string, unknown> {
-  const { sampling, promptTokens, maxTokens, stopTokenIds, knownExperts, onTokens, streamInterval, topLogprobs = 0 } = request;
+  const { sampling, promptTokens, maxTokens, stopTokenIds, knownExperts, streamInterval, topLogprobs = 0 } = request;
   const { seed, top_k, stop = [], logit_bias, structured_outputs, routed_experts: wantsExperts } = sampling;
   return {
     ...plainFields(sampling),
@@ -71,7 +81,7 @@ function samplingParams(request: RouteRequest): Record<string, unknown> {
     logprobs: topLogprobs,
     // A server that returns experts returns them for every request; the rows of the prompt can be left out.
     routed_experts_prompt_start: wantsExperts ? (knownExperts?.tokens ?? 0) : promptTokens,
-    ...definedOf({ stream_interval: onTokens && streamInterval }),
+    ...definedOf({ stream_interval: isStreamed(request) ? streamInterval : undefined }),
   };
 }
 

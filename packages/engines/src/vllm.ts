@@ -7,7 +7,7 @@ import type { Reply } from './http-post.ts';
 import { logprobsOf } from './logprobs.ts';
 import { refuseFields } from './params/sampling-fields.ts';
 import { completionsRoute, generateRoute } from './vllm-wire.ts';
-import { ignoreTokens, type TokenRoute } from './wire.ts';
+import type { RouteRequest, TokenRoute } from './wire.ts';
 
 /** Tokens in each event of a stream whose request can be aborted by its id. */
 const streamInterval = 64;
@@ -56,7 +56,7 @@ function openCall(record: BackendRecord, options: HttpBackendOptions) {
     if (!cut || asked.onTokens) return await send(route, { ...asked, ...(cut ? { cut } : {}) });
     // A stream of /v1/completions has no experts.
     const isPlain = route === completionsRoute && asked.sampling.routed_experts === true;
-    const request = isPlain ? asked : { ...asked, onTokens: ignoreTokens };
+    const request: RouteRequest = isPlain ? asked : { ...asked, isCollected: true };
     if (!hasAbort || route === completionsRoute) return await send(route, { ...request, streamInterval: cutInterval, cut });
     let hasTokens = false;
     const onChunk = () => {

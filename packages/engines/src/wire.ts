@@ -14,7 +14,7 @@ export interface TokenRoute {
   readonly path: string;
   /** How its replies have routed experts, which `parse` and the stream leave out; absent if they never do. */
   readonly expertsFormat?: ExpertsFormat;
-  /** The JSON around the prompt's ids. A request with `onTokens` asks for a stream if the route has one. */
+  /** The JSON around the prompt's ids. A streamed request asks for a stream if the route has one. */
   around(request: RouteRequest, model: string | undefined): { readonly head: string; readonly tail: string };
   /** The whole body of a route that does not take ids; then `around` is not used. */
   body?(request: RouteRequest, model: string | undefined): string;
@@ -25,6 +25,8 @@ export interface TokenRoute {
 
 /** A request as an adapter sends it along a route. */
 export interface RouteRequest extends GenerateRequest {
+  /** Streams a call whose tokens are needed only at its end, so that a cut keeps those that came. */
+  readonly isCollected?: boolean;
   /** How many tokens the server collects for each event of a stream. */
   readonly streamInterval?: number;
   /** How many logprobs the server reports besides that of the sampled token; none by default. */
@@ -113,8 +115,9 @@ export function addMask(generation: Generation, { sampling }: GenerateRequest, r
   return { ...generation, samplingMask };
 }
 
-/** An `onTokens` for a call that is streamed only so that it can be cut: its tokens are needed at the end, not as they arrive. */
-export const ignoreTokens = () => {};
+export function isStreamed({ onTokens, isCollected = false }: RouteRequest): boolean {
+  return onTokens !== undefined || isCollected;
+}
 
 /** Passes the tokens of each event to `onTokens`. A stream with too many tokens is refused at once. */
 export function watchStream(stream: TokenStream, request: GenerateRequest): (data: string) => void {

@@ -7,7 +7,6 @@ import { Pace } from '@millrace/base/pace';
 import { sampling } from '@millrace/protocol';
 import { openStreamReader } from '../src/stream-reader.ts';
 import { completionsRoute } from '../src/vllm-wire.ts';
-import { ignoreTokens } from '../src/wire.ts';
 
 const tokens = 20_000;
 const request = {
@@ -19,7 +18,7 @@ const request = {
   sessionId: 's',
   requestId: 'r',
   signal: new AbortController().signal,
-  onTokens: ignoreTokens,
+  isCollected: true,
 };
 
 function makeEvents(): Buffer {
