@@ -10,6 +10,7 @@ export { type ModelReport, reportModel } from './model-report.ts';
 export { isAddress, openModel } from './open-model.ts';
 export { parseLongTurn } from './read-turn.ts';
 export { openTokenizer, runSteps, type Tokenizer } from './tokenizer/tokenizer.ts';
+export { readTokenizerFiles } from './tokenizer/tokenizer-files.ts';
 export { thinkTags } from './tool-calls/reasoning.ts';
 export { type ParsedTurn, type ReasoningTags, type ToolFormat, toCallId } from './tool-calls/tool-calls.ts';
 export { toolParserNames, toolParsers } from './tool-calls/tool-parsers.ts';

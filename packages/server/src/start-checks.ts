@@ -2,14 +2,14 @@
 // the model's files. `millrace serve` refuses to start when one fails, and `millrace doctor` shows the same list.
 
 import { constants } from 'node:fs';
-import { access, mkdtemp, readFile, rm, stat, statfs } from 'node:fs/promises';
+import { access, mkdtemp, rm, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import { systemClock } from '@millrace/base/clock';
 import { networkFileSystemOf } from '@millrace/base/network-file-system';
 import { Pace } from '@millrace/base/pace';
 import type { NewBackend } from '@millrace/engines';
-import { isAddress, openModel } from '@millrace/model';
+import { isAddress, openModel, readTokenizerFiles } from '@millrace/model';
 import { type BackendView, joinRequest, messageOf, RolloutError } from '@millrace/protocol';
 import { findExecutor, measureSocketPath, probeApptainer, probeBubblewrap } from '@millrace/sandbox';
 import { loadScenarios, OutsideTools, readPrompts } from '@millrace/scenarios';
@@ -73,8 +73,7 @@ export async function checkModel(config: ServiceConfig): Promise<ModelCheck> {
     const remedy = 'set model.chatTemplate to a template with tools, or model.toolParser to the format that the model knows best';
     return { check: { name, level: 'warn', seen: `${seen}; ${warning}`, remedy }, tokenizer };
   } catch (error) {
-    const remedy = 'run millrace model check FOLDER; docs/models.md lists the models and templates that work';
-    return { check: { name, level: 'fail', seen: messageOf(error), remedy } };
+    return { check: { name, level: 'fail', seen: messageOf(error), remedy: modelRemedy } };
   }
 }
 
@@ -87,7 +86,9 @@ export async function lookAtBackend(url: string, tokenizer: TokenizerSample | un
   return toBackendView({ ...backend, policyVersion: 0, probe }, { loads: [], workers: [] });
 }
 
-/** A quick look: whether the files are there and hold JSON, or the address answers. */
+const modelRemedy = 'run millrace model check FOLDER; docs/models.md lists the models and templates that work';
+
+/** A quick look: whether the files of the tokenizer can be read, as a worker reads them, or the address answers. */
 async function checkModelFiles(tokenizer: string | undefined): Promise<Check> {
   const name = 'tokenizer';
   const fail = (seen: string, remedy: string): Check => ({ name, level: 'fail', seen, remedy });
@@ -102,13 +103,10 @@ async function checkModelFiles(tokenizer: string | undefined): Promise<Check> {
   const folder = resolve(tokenizer);
   if (!(await stat(folder).catch(() => undefined))?.isDirectory())
     return fail(`there is no folder ${folder}`, 'pass the folder of the model: hf download MODEL --local-dir FOLDER gets one');
-  for (const file of ['tokenizer.json', 'tokenizer_config.json']) {
-    const remedy = `copy ${file} of the model into ${folder}`;
-    const text = await readFile(join(folder, file), 'utf8').catch((error: Error) => error);
-    if (text instanceof Error) return fail(`${join(folder, file)} cannot be read: ${text.message}`, remedy);
-    if (!isJson(text)) return fail(`${join(folder, file)} is not JSON`, remedy);
-  }
-  return { name, level: 'ok', seen: folder };
+  return await readTokenizerFiles(folder).then(
+    (): Check => ({ name, level: 'ok', seen: folder }),
+    (error: Error) => fail(error.message, modelRemedy),
+  );
 }
 
 async function checkDriver(driver: ServiceConfig['sandbox']['driver']): Promise<Check> {
@@ -271,15 +269,6 @@ async function nearestExisting(path: string): Promise<string> {
       () => false,
     );
     if (folder === '/' || exists) return folder;
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false; // whether it parses is the question
   }
 }
 

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { findApptainer } from '@millrace/sandbox';
-import { type Check, checkModel, checkPort, checkRunFolder, readConfig } from '@millrace/server';
+import { type Check, checkModel, checkPort, checkRunFolder, readConfig, runStartChecks } from '@millrace/server';
 import { makeTempFolder, openFakeBackend, qwen3Folder } from '@millrace/testkit';
 import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
 import { renderChecks } from '../../src/operate/doctor.ts';
@@ -61,14 +61,26 @@ const checkTokenizer = async (tokenizer: string) => (await checkModel(readConfig
 test('a tokenizer folder without its files, or with broken ones, fails by the name of the file', async () => {
   await using folder = await makeTempFolder('doctor');
   assert.match((await checkTokenizer('/nope')).seen, /there is no folder \/nope/);
-  assert.match((await checkTokenizer(folder.path)).seen, /tokenizer\.json cannot be read/);
+  assert.match((await checkTokenizer(folder.path)).seen, /no tokenizer\.json in /);
   await writeFile(join(folder.path, 'tokenizer.json'), '{}');
   await writeFile(join(folder.path, 'tokenizer_config.json'), 'nonsense');
-  assert.match((await checkTokenizer(folder.path)).seen, /tokenizer_config\.json is not JSON/);
+  assert.match((await checkTokenizer(folder.path)).seen, /tokenizer_config\.json is broken: /);
   await writeFile(join(folder.path, 'tokenizer_config.json'), '{}');
   assert.match((await checkTokenizer(folder.path)).seen, /tokenizer\.json is broken: .*model/);
   await writeTinyModel(folder.path);
   assert.equal((await checkTokenizer(folder.path)).level, 'ok');
+});
+
+test('a folder with only tekken.json may start, as `model check` may read it', async () => {
+  await using folder = await makeTempFolder('doctor');
+  const vocab = Array.from({ length: 256 }, (_, rank) => ({ rank, token_bytes: Buffer.of(rank).toString('base64') }));
+  const config = { pattern: '\\S+|\\s+', default_vocab_size: 276, default_num_special_tokens: 20 };
+  await writeFile(join(folder.path, 'tekken.json'), JSON.stringify({ config, vocab }));
+  const checks = await runStartChecks(readConfig(undefined, { 'model.tokenizer': folder.path, 'http.port': 0 }), { workers: 1 });
+  assert.deepEqual(
+    checks.find(({ name }) => name === 'tokenizer'),
+    { name: 'tokenizer', level: 'ok', seen: folder.path },
+  );
 });
 
 test('a tokenizer that is an address must answer', async () => {

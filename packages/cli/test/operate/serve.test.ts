@@ -1,7 +1,7 @@
 // `millrace serve` from its first check to its last rollout: what it refuses, what it announces, and how it stops.
 
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -10,6 +10,7 @@ import { probeBubblewrap } from '@millrace/sandbox';
 import { readConfig } from '@millrace/server';
 import { openFakeBackend } from '@millrace/testkit';
 import { openScriptedBackend, renderCall, type TurnScript } from '../../src/author/local/scripted-backend.ts';
+import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
 import { renderBanner, renderDraining, renderStopped } from '../../src/operate/serve-text.ts';
 import { openPaint } from '../../src/terminal/text.ts';
 import { millrace, openIo } from '../fake-io.ts';
@@ -27,17 +28,17 @@ test('a tokenizer folder that does not exist is refused before anything is annou
   assert.match(run.err(), /^millrace: cannot start:\n {2}✖ tokenizer {2}there is no folder \/nope\n +→ pass the folder of the model.*\n$/);
 });
 
-test('a tokenizer that only a worker can find broken stops the service with one message and no stack trace', async () => {
+test('a model that only a worker can find broken stops the service with one message and no stack trace', async () => {
   await using bed = await openServeBed();
   const folder = join(bed.folder, 'broken');
-  await mkdir(folder);
-  for (const file of ['tokenizer.json', 'tokenizer_config.json']) await writeFile(join(folder, file), '{}');
+  await writeTinyModel(folder);
+  await writeFile(join(folder, 'tokenizer_config.json'), '{}'); // without its chat template
   const run = bed.serve('--tokenizer', folder, '--workers', '2');
   assert.equal(await run.exit(), 1);
   assert.equal(run.out(), '');
-  assert.match(run.err(), /millrace: cannot start: .*tokenizer\.json is broken: /);
+  assert.match(run.err(), /millrace: cannot start: .*no chat template in /);
   assert.doesNotMatch(run.err(), stackTrace);
-  assert.equal(run.err().match(/is broken/g)?.length, 1);
+  assert.equal(run.err().match(/no chat template in/g)?.length, 1);
 });
 
 test("a backend whose tokenizer is not the workers' is broken as soon as it joins, with the ids of both sides", { skip }, async () => {
