@@ -2,6 +2,7 @@
 
 import { defaultRouting } from '@millrace/store';
 import { z } from 'zod';
+import { poolDefaults } from './pool/pool-options.ts';
 
 export const inferenceConfig = z.strictObject({
   stallMs: z
@@ -19,7 +20,7 @@ export const inferenceConfig = z.strictObject({
   breakAfter: z
     .int()
     .min(1)
-    .default(5)
+    .default(poolDefaults.breakAfter)
     .describe(
       'How many failed calls in a row break a backend. A broken backend gets no rollouts until it answers a probe. A busy reply (429, or 503 from a healthy server) does not count as a failure.',
     ),
@@ -38,7 +39,7 @@ export const inferenceConfig = z.strictObject({
   spillTurns: z
     .int()
     .min(1)
-    .default(8)
+    .default(poolDefaults.spillTurns)
     .describe('How many turns a rollout stays before it may leave a backend that is far busier than the others.'),
   routing: z
     .strictObject({

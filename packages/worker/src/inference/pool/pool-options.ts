@@ -7,6 +7,9 @@ import type { Backend, BackendRecord } from '@millrace/engines';
 import type { Placements, Routing } from '@millrace/store';
 import type { TokenizerSample } from './tokenizer-check.ts';
 
+/** Where a setting is absent; the service's settings take them from here. */
+export const poolDefaults = { spillTurns: 8, breakAfter: 5 } as const;
+
 export interface PoolOptions {
   readonly log: Log;
   readonly pace: Pace;

@@ -22,7 +22,7 @@ import { readProgress } from './call-progress.ts';
 import { HealthMonitor } from './health.ts';
 import { BackendLease, type PoolEntry } from './lease.ts';
 import { type EntryDeps, type OpenEntry, openEntry, openPlainEntry } from './open-entry.ts';
-import type { PoolOptions } from './pool-options.ts';
+import { type PoolOptions, poolDefaults } from './pool-options.ts';
 import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
 import { isUp, toOwnView } from './record-view.ts';
 import { probeServer } from './server-probe.ts';
@@ -144,7 +144,7 @@ export class BackendPool implements AsyncDisposable {
 
   /** Whether the rollout has been here for `spillTurns` turns and its backend is far busier than another that it has not left. */
   shouldMove(lease: BackendLease): boolean {
-    const { placements, spillTurns = 8, routing = defaultRouting } = this.#options;
+    const { placements, spillTurns = poolDefaults.spillTurns, routing = defaultRouting } = this.#options;
     if (!lease.backend || !lease.rollout || !placements || lease.turns < spillTurns) return false;
     const here = { inFlight: (this.#loads.get(lease.id)?.inFlight ?? 1) - 1 };
     const others = [...this.#entries.values()].filter(({ id, record }) => isUp(record) && id !== lease.id && !lease.left.includes(id));
@@ -277,7 +277,7 @@ export class BackendPool implements AsyncDisposable {
         using pass = await this.#gate?.pass({ signal });
         await tryOut(find(id).backend, { ...common, signal, ...definedOf({ cut: pass?.cut, adapter: pass?.adapter }) });
       },
-      breakAfter: this.#options.breakAfter ?? 5,
+      breakAfter: this.#options.breakAfter ?? poolDefaults.breakAfter,
       machine: this.#options.machine,
       clock: this.#clock,
       log: this.#options.log,
