@@ -13,10 +13,49 @@ interface CommandEntry {
   load(): Promise<Command | CommandGroup>;
 }
 
+/** How many of `commands` a user needs first; they lead the list. */
+const usualCommands = 10;
+
 export const commands: Readonly<Record<string, CommandEntry>> = {
+  doctor: {
+    summary: 'Checks everything that `millrace serve` needs, and shows how to get what is missing.',
+    load: async () => (await import('./operate/doctor.ts')).doctorCommand,
+  },
+  demo: {
+    summary: 'Runs 60 rollouts in sandboxes on this machine with a scripted backend (no model, no GPU), and checks every token.',
+    load: async () => (await import('./author/demo/demo.ts')).demoCommand,
+  },
   serve: {
     summary: 'Runs the service with its workers on this machine.',
     load: async () => (await import('./operate/serve.ts')).serveCommand,
+  },
+  backend: {
+    summary: 'Adds, lists, drains and removes the LLM servers that sample.',
+    load: async () => (await import('./service/backend.ts')).backendCommands,
+  },
+  submit: {
+    summary: 'Submits tasks from JSON lines and writes each rollout as one JSON line when it ends.',
+    load: async () => (await import('./rollouts/submit.ts')).submitCommand,
+  },
+  watch: {
+    summary: 'Shows stages, throughput, rewards, batches, backends and workers, live.',
+    load: async () => (await import('./watch/watch.ts')).watchCommand,
+  },
+  show: {
+    summary: 'Shows one rollout with its reward, failure, timings and trajectory, turn by turn.',
+    load: async () => (await import('./rollouts/show.ts')).showCommand,
+  },
+  view: {
+    summary: 'Shows the results in a file in the browser, without a service.',
+    load: async () => (await import('./rollouts/view.ts')).viewCommand,
+  },
+  eval: {
+    summary: 'Measures the policy on a fixed set of tasks: mean reward, pass@k, and what failed.',
+    load: async () => (await import('./evaluate/eval.ts')).evalCommands,
+  },
+  batch: {
+    summary: 'Starts, lists, follows, resumes and cancels batches of groups.',
+    load: async () => (await import('./service/batch.ts')).batchCommands,
   },
   worker: {
     summary: 'Adds a worker to a service that is already running.',
@@ -30,45 +69,17 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Starts, scales, shows and ends a deployment on a Slurm cluster.',
     load: async () => (await import('./slurm/slurm.ts')).slurmCommands,
   },
-  backend: {
-    summary: 'Adds, lists, drains and removes the LLM servers that sample.',
-    load: async () => (await import('./service/backend.ts')).backendCommands,
-  },
   policy: {
     summary: 'Shows, pauses and resumes sampling, for a change of weights.',
     load: async () => (await import('./service/policy.ts')).policyCommands,
-  },
-  submit: {
-    summary: 'Submits tasks from JSON lines and writes each rollout when it ends.',
-    load: async () => (await import('./rollouts/submit.ts')).submitCommand,
-  },
-  batch: {
-    summary: 'Starts, lists, follows and cancels batches of groups.',
-    load: async () => (await import('./service/batch.ts')).batchCommands,
-  },
-  eval: {
-    summary: 'Measures the policy on a fixed set of tasks: mean reward, pass@k, and what failed.',
-    load: async () => (await import('./evaluate/eval.ts')).evalCommands,
-  },
-  view: {
-    summary: 'Shows the results in a file in the browser, without a service.',
-    load: async () => (await import('./rollouts/view.ts')).viewCommand,
-  },
-  watch: {
-    summary: 'Shows stages, throughput, rewards, batches, backends and workers, live.',
-    load: async () => (await import('./watch/watch.ts')).watchCommand,
   },
   logs: {
     summary: 'Prints the events of the service, or of one rollout.',
     load: async () => (await import('./service/logs.ts')).serviceLogsCommand,
   },
   ls: {
-    summary: 'Lists rollouts, the newest first.',
+    summary: 'Lists rollouts with their state, reward and failure, the newest first.',
     load: async () => (await import('./rollouts/list.ts')).listCommand,
-  },
-  show: {
-    summary: 'Shows one rollout and its trajectory, turn by turn.',
-    load: async () => (await import('./rollouts/show.ts')).showCommand,
   },
   cancel: {
     summary: 'Cancels rollouts, a batch, or everything that is queued.',
@@ -79,43 +90,35 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./rollouts/retry.ts')).retryCommand,
   },
   task: {
-    summary: 'Checks tasks, imports them from data sets, and shows them.',
+    summary: 'Checks and attacks tasks, imports them from data sets, and shows them.',
     load: async () => (await import('./task/task.ts')).taskCommands,
   },
   image: {
-    summary: 'Builds, lists and removes the images that Apptainer sandboxes run.',
+    summary: 'Makes, lists and removes the images that Apptainer sandboxes run.',
     load: async () => (await import('./operate/image.ts')).imageCommand,
   },
   store: {
     summary: 'Shows what the store holds, gives space back to the disk, and makes and restores backups.',
     load: async () => (await import('./operate/store.ts')).storeCommands,
   },
-  demo: {
-    summary: 'Runs a short demo on this machine: no model, no GPU, real sandboxes, every token checked.',
-    load: async () => (await import('./author/demo/demo.ts')).demoCommand,
-  },
   new: {
     summary: 'Makes the files of a new scenario, or of your own prompts.',
     load: async () => (await import('./author/new/new.ts')).newCommands,
   },
   try: {
-    summary: 'Runs one task of a scenario with a scripted policy: no service, no backend, no model.',
+    summary: 'Runs one task of a scenario in a real sandbox with a scripted policy: no service, no backend, no model.',
     load: async () => (await import('./author/try/try.ts')).tryCommand,
   },
   model: {
     summary: "Checks a model's tokenizer, chat template and tool-call format.",
     load: async () => (await import('./operate/model.ts')).modelCommands,
   },
-  doctor: {
-    summary: 'Checks everything that serve needs, and shows how to get what is missing.',
-    load: async () => (await import('./operate/doctor.ts')).doctorCommand,
-  },
   completion: {
     summary: 'Prints a script that completes commands and options in bash, zsh or fish.',
     load: async () => (await import('./command/completion.ts')).makeCompletionCommand(readCompletionWords),
   },
   version: {
-    summary: 'Prints the version.',
+    summary: 'Prints the version of this command.',
     load: async () => (await import('./command/version.ts')).versionCommand,
   },
 };
@@ -182,6 +185,7 @@ async function help([topic, action]: readonly string[], io: Io): Promise<number>
 }
 
 function renderOverview(): string {
+  const rows = Object.entries(commands).map(([name, { summary }]): [string, string] => [name, summary]);
   const longest = Math.max(...firstSteps.map(([line]) => line.length));
   return [
     'Millrace, a rollout service for reinforcement learning of multi-turn LLM agents.',
@@ -189,7 +193,10 @@ function renderOverview(): string {
     'Usage: millrace <command> [options]',
     '',
     'Commands:',
-    ...renderRows(Object.entries(commands).map(([name, { summary }]): [string, string] => [name, summary])),
+    ...renderRows(rows.slice(0, usualCommands)),
+    '',
+    'More commands:',
+    ...renderRows(rows.slice(usualCommands)),
     '',
     'From nothing to results:',
     ...firstSteps.map(([line, what]) => `  ${line.padEnd(longest)}   # ${what}`),

@@ -10,7 +10,7 @@ import { withModelFolder } from './model-name.ts';
 
 export const doctorCommand: Command = {
   name: 'doctor',
-  summary: 'Checks everything that `millrace serve` needs with the same options, and shows how to get what is missing.',
+  summary: 'Checks everything that `millrace serve` needs, and shows how to get what is missing. It takes the same options.',
   options: {
     ...serveOptions,
     json: { type: 'boolean', describe: 'Writes the checks as one JSON array.' },

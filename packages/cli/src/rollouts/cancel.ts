@@ -12,7 +12,8 @@ import { callInPieces } from './call-in-pieces.ts';
 
 export const cancelCommand: Command = {
   name: 'cancel',
-  summary: 'Cancels rollouts: those that are queued at once, those that run within a second. The start of an id is enough.',
+  summary:
+    'Cancels rollouts, a batch, or everything that is queued: what is queued at once, what runs within a second. The start of an id is enough.',
   positional: '[id …]',
   options: {
     batch: { type: 'string', value: 'ID', describe: 'Cancels this batch and its rollouts; asks first.' },

@@ -17,7 +17,8 @@ import { findWrongTokens } from './token-check.ts';
 
 export const demoCommand: Command = {
   name: 'demo',
-  summary: 'Runs 60 rollouts in sandboxes on this machine with a scripted backend, and checks every token. Takes half a minute.',
+  summary:
+    'Runs 60 rollouts in sandboxes on this machine with a scripted backend (no model, no GPU), and checks every token. Takes half a minute.',
   options: {},
   examples: ['millrace demo'],
   run: runDemo,
