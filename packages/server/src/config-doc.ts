@@ -1,6 +1,7 @@
 // The configuration as a page for people, made from the schemas: docs/configuration.md.
 
 import { z } from 'zod';
+import { jobResources, slurmRoles } from './cluster/slurm-config.ts';
 import { serviceConfig } from './config.ts';
 
 interface JsonSchema {
@@ -11,9 +12,25 @@ interface JsonSchema {
   readonly items?: JsonSchema;
 }
 
+/** Those that most deployments set, in the order in which one meets them. */
+const usual = [
+  'model.tokenizer',
+  'data',
+  'workers',
+  'scenarios',
+  'http.host',
+  'http.keys',
+  'sandbox.driver',
+  'sandbox.limits.memoryMiB',
+  'pipeline.runSlots',
+  'store.address',
+];
+
 export function renderConfigDoc(): string {
   const schema = z.toJSONSchema(serviceConfig, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
-  const rows = Object.entries(schema.properties ?? {}).flatMap(([name, field]) => renderField(name, field));
+  const parts = Object.entries(schema.properties ?? {});
+  const fields = parts.flatMap(([name, field]) => listFields(name, field));
+  const single = parts.filter(([, { properties }]) => properties === undefined).map(([name]) => name);
   return [
     '# Configuration',
     '',
@@ -21,17 +38,40 @@ export function renderConfigDoc(): string {
     'checks it, and an unknown field is refused by name. Options of the command line win over the file.',
     '',
     'A dotted name is a field of an object: `pipeline.runSlots` is `{"pipeline": {"runSlots": 64}}`.',
-    '',
-    '| field | default | what it does |',
-    '|---|---|---|',
-    ...rows,
+    ...renderTable(
+      'The ten to know',
+      usual.flatMap((name) => fields.filter(([one]) => one === name)),
+    ),
+    ...renderTable(
+      'The service',
+      fields.filter(([name]) => single.includes(name)),
+    ),
+    ...parts.flatMap(([name, field]) => (field.properties === undefined ? [] : renderTable(name, listFields(name, field)))),
     '',
   ].join('\n');
 }
 
-function renderField(name: string, field: JsonSchema): string[] {
-  if (field.properties) return Object.entries(field.properties).flatMap(([inner, value]) => renderField(`${name}.${inner}`, value));
-  return [`| \`${name}\` | ${renderDefault(name, field.default)} | ${field.description ?? ''} |`];
+type Field = readonly [name: string, field: JsonSchema];
+
+function listFields(name: string, field: JsonSchema): Field[] {
+  if (!field.properties) return [[name, field]];
+  return Object.entries(field.properties).flatMap(([inner, value]) => listFields(`${name}.${inner}`, value));
+}
+
+function renderTable(title: string, fields: readonly Field[]): string[] {
+  const rows = fields
+    .filter(([name]) => !isOfRole(name))
+    .map(([name, field]) => `| \`${name}\` | ${renderDefault(name, field.default)} | ${field.description ?? ''} |`);
+  const roles = `Each of ${ofJobs.join(', ')} can also be set for one kind of job, under ${slurmRoles.map((role) => `\`slurm.${role}\``).join(', ')}.`;
+  return ['', `## ${title}`, ...(title === 'slurm' ? ['', roles] : []), '', '| field | default | what it does |', '|---|---|---|', ...rows];
+}
+
+const ofJobs = Object.keys(jobResources).map((name) => `\`${name}\``);
+
+/** What a job asks for is described once, not for each role. */
+function isOfRole(name: string): boolean {
+  const [, role, field = ''] = /^slurm\.(\w+)\.(\w+)$/.exec(name) ?? [];
+  return role !== undefined && field in jobResources;
 }
 
 /** Defaults that depend on who asks are given as the rule, so that the page is the same for everyone. */

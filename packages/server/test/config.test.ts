@@ -26,6 +26,14 @@ test('every user who generates the page gets the same one', async () => {
   assert.equal(stdout, renderConfigDoc(), stderr);
 });
 
+test('the ten settings to know come first on the page, and every setting is there', () => {
+  const page = renderConfigDoc();
+  const [, first = ''] = page.split(/^## .*\n/m);
+  assert.equal(first.match(/^\| `/gm)?.length, 10);
+  for (const name of ['data', 'workers', 'inference.breakAfter', 'slurm.partition', 'slurm.llm.nodes'])
+    assert.match(page, new RegExp(`\\| \`${name}\` \\|`));
+});
+
 test('no default on the page is a path of this machine', () => {
   assert.doesNotMatch(renderConfigDoc(), /\| `"\//);
 });

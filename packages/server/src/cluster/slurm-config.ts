@@ -18,7 +18,7 @@ function findHome(): string {
 }
 
 /** What each kind of job may ask for. A field of a role wins over the same field for all. */
-const resources = {
+export const jobResources = {
   partition: word.optional().describe('--partition.'),
   account: word.optional().describe('--account.'),
   qos: word.optional().describe('--qos.'),
@@ -72,17 +72,17 @@ export const slurmConfig = z.strictObject({
     .describe('Before its time limit, a job is asked to end: how long it has to finish or hand back what runs.'),
   setup: z.array(line).default([]).describe('Lines of bash that run first in each job, such as `["module load apptainer"]`.'),
   command: z.array(word).default([]).describe('How the nodes start Millrace. Default: the program that ran `slurm up`, by its path.'),
-  ...resources,
+  ...jobResources,
   head: z
     .strictObject({
-      ...resources,
+      ...jobResources,
       node: word.optional().describe('The node of the head. Default: any node at first, then the one that holds the store.'),
       workers: z.int().min(0).default(0).describe("Worker processes on the head's node."),
     })
     .prefault({}),
   worker: z
     .strictObject({
-      ...resources,
+      ...jobResources,
       nodes: z.int().min(0).default(1).describe('How many nodes run workers; `millrace slurm scale` changes it while they run.'),
       processes: z.int().min(1).optional().describe('Worker processes on each node. Default: one for each CPU of the job, at most 8.'),
       labels: machineLabels.default({}).describe('Labels of these machines in `GET /v1/machines`.'),
@@ -90,7 +90,7 @@ export const slurmConfig = z.strictObject({
     .prefault({}),
   llm: z
     .strictObject({
-      ...resources,
+      ...jobResources,
       nodes: z.int().min(0).default(0).describe('How many nodes run an LLM server.'),
       command: line
         .default('')
