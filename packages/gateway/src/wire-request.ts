@@ -79,7 +79,16 @@ export interface WireStream {
   write(event: ReplyEvent): string;
 }
 
-export type GatewayErrorKind = 'invalid' | 'context-length' | 'unauthorized' | 'not-found' | 'too-large' | 'busy' | 'ended' | 'failed';
+export type GatewayErrorKind =
+  | 'invalid'
+  | 'context-length'
+  | 'unauthorized'
+  | 'not-found'
+  | 'too-large'
+  | 'busy'
+  | 'ended'
+  | 'failed'
+  | 'no-websocket';
 
 const statuses: Readonly<Record<GatewayErrorKind, number>> = {
   invalid: 400,
@@ -90,6 +99,7 @@ const statuses: Readonly<Record<GatewayErrorKind, number>> = {
   busy: 429,
   ended: 410,
   failed: 502,
+  'no-websocket': 426,
 };
 
 /** What a client reads, in the shape of its wire. */

@@ -11,6 +11,6 @@ export { isAddress, openModel } from './open-model.ts';
 export { parseLongTurn } from './read-turn.ts';
 export { openTokenizer, runSteps, type Tokenizer } from './tokenizer/tokenizer.ts';
 export { readTokenizerFiles } from './tokenizer/tokenizer-files.ts';
-export { thinkTags } from './tool-calls/reasoning.ts';
-export { type ParsedTurn, type ReasoningTags, type ToolFormat, toCallId } from './tool-calls/tool-calls.ts';
+export { toCallId } from './tool-calls/tool-calls.ts';
 export { toolParserNames, toolParsers } from './tool-calls/tool-parsers.ts';
+export { isShownAs, TurnStream } from './turn-stream/turn-stream.ts';

@@ -192,9 +192,11 @@ export {
   type Limits,
   limits,
   policySpan,
+  type RewardRule,
   type RolloutList,
   type RolloutResult,
   type RolloutView,
+  rewardRule,
   rolloutList,
   rolloutResult,
   rolloutView,
@@ -202,6 +204,7 @@ export {
   type Submission,
   type SubmissionInput,
   type SubmitReply,
+  samplingNames,
   stopReasons,
   submission,
   submitReply,
@@ -209,6 +212,7 @@ export {
   type Timings,
   templateDate,
   timings,
+  toAgentOptions,
   tokenCounts,
 } from './rollout.ts';
 export {

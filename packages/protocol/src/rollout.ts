@@ -64,13 +64,36 @@ export const templateDate = z
     'The date and time that chat templates write (`strftime_now`), in UTC. Default: when the first rollout of its group was created; siblings and retries have the same.',
   );
 
-export const agent = z
+const agentName = z
   .string()
   .regex(/^[a-z0-9-]+$/)
-  .max(64)
+  .max(64);
+
+export const samplingNames = z
+  .array(z.enum(Object.keys(sampling.shape) as [string, ...string[]]))
+  .default([])
+  .describe('The sampling parameters that requests may set.');
+
+export const rewardRules = ['all', 'last', 'weighted'] as const;
+export type RewardRule = (typeof rewardRules)[number];
+export const rewardRule = z
+  .enum(rewardRules)
+  .default('all')
   .describe(
-    'The harness that acts in the sandbox, such as `codex`: its model is the policy, and what it does is judged as ever. Default: the turn loop of Millrace, with the tools of the scenario.',
+    'Which branches have the reward: every one, the one that completed a turn last, or every one with a weight, its share of the sampled tokens.',
   );
+
+const agentOptions = z.strictObject({ name: agentName, allow: samplingNames, reward_rule: rewardRule });
+
+export const agent = z
+  .union([agentName, agentOptions])
+  .describe(
+    'The harness that acts in the sandbox, such as `codex`, or an object with its name and options: its model is the policy, and what it does is judged as ever. Default: the turn loop of Millrace, with the tools of the scenario.',
+  );
+
+export function toAgentOptions(given: z.input<typeof agent>): z.infer<typeof agentOptions> {
+  return agentOptions.parse(typeof given === 'string' ? { name: given } : given);
+}
 
 export const submission = z.strictObject({
   id: rolloutId.optional().describe("The caller's id makes the submission idempotent. Default: a new id."),

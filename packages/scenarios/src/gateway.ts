@@ -1,21 +1,18 @@
 // The scenario of a gateway: the agent runs elsewhere, and its caller measures the reward. It has no opening of its own.
 
-import type { ToolSpec } from '@millrace/protocol';
+import { rewardRule, type ToolSpec } from '@millrace/protocol';
 import { z } from 'zod';
 import type { Scenario } from './scenario.ts';
 import { ScenarioError } from './scenario-error.ts';
 
 export const gatewayScenarioName = 'gateway';
 
-const rewardRules = ['all', 'last'] as const;
-export type RewardRule = (typeof rewardRules)[number];
-
 /** The server writes it: a caller opens a gateway with `POST /v1/gateways`. */
 export const gatewayTask = z.strictObject({
   key_sha256: z.string().regex(/^[0-9a-f]{64}$/),
   control: z.string().min(16).describe('What the server sends to end it.'),
   allow: z.array(z.string()).default([]),
-  reward_rule: z.enum(rewardRules).default('all'),
+  reward_rule: rewardRule,
   idle_timeout_s: z.number().gt(0).max(86_400).default(600),
 });
 export type GatewayTask = z.infer<typeof gatewayTask>;

@@ -11,7 +11,7 @@ export { isSameJson } from './code/output/exact-json.ts';
 export { toCodeTask } from './code/rows/convert-row.ts';
 export { findTestFault } from './code/test-fault.ts';
 export { defineTool } from './custom-tool.ts';
-export { GatewayOutcome, type GatewayTask, gatewayScenarioName, gatewayTask, type RewardRule } from './gateway.ts';
+export { GatewayOutcome, type GatewayTask, gatewayScenarioName, gatewayTask } from './gateway.ts';
 export { type GymConfig, gymConfig, gymTask } from './gym/gym-task.ts';
 export { readHarborSubmissions } from './harbor/submissions.ts';
 export {

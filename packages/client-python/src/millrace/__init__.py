@@ -17,7 +17,7 @@ from .evaluations.evaluation import (
     SampleFailure,
 )
 from .evaluations.request import EvaluationRequest
-from .rollouts.request import Limits, RolloutRequest, Sampling, StructuredOutputs
+from .rollouts.request import AgentOptions, Limits, RolloutRequest, Sampling, StructuredOutputs
 from .rollouts.rollout import (
     Accepted,
     Blame,
@@ -59,6 +59,7 @@ from .wire.codec import WireError
 __all__ = [
     "Accepted",
     "AckReply",
+    "AgentOptions",
     "AnyGroup",
     "AsyncClient",
     "BackendView",

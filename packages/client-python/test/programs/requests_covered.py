@@ -24,6 +24,10 @@ def compare(kind: Any, schema: Any, where: str) -> Iterator[str]:
         wanted = schema.get("enum", [schema.get("const")])
         if sorted(typing.get_args(kind)) != sorted(wanted):
             yield f"{where}: {typing.get_args(kind)} in Python, {wanted} in the protocol"
+    elif typing.get_origin(kind) is typing.Union and str in typing.get_args(kind):
+        [short] = [one for one in typing.get_args(kind) if one is not str]
+        [found] = [one for one in schema["anyOf"] if "properties" in one]
+        yield from compare(short, found, where)
     elif typing.get_origin(kind) is typing.Union:
         for one in typing.get_args(kind):
             rule = typing.get_type_hints(one)["rule"]

@@ -90,10 +90,20 @@ export class History<P, R> {
     return prompt;
   }
 
+  /** Forgets a prompt that nothing followed. */
+  removePrompt(prompt: HistoryPrompt<P, R>): void {
+    if (prompt.replies.length > 0) return;
+    const siblings = prompt.parent?.children ?? this.#roots;
+    const at = siblings.indexOf(prompt);
+    if (at >= 0) siblings.splice(at, 1);
+  }
+
   /** `shown`: the turn as the client may send it back, in each of its forms. */
   addReply(prompt: HistoryPrompt<P, R>, shown: readonly Message[], value: R): HistoryReply<P, R> {
     const keys = shown.map(toKey);
     const reply: HistoryReply<P, R> = { prompt, keys, children: [], value };
+    const siblings = prompt.parent?.children ?? this.#roots;
+    if (!siblings.includes(prompt)) siblings.push(prompt); // it was forgotten while this turn was sampled
     prompt.replies.push(reply);
     for (const { callIds, form } of keys) {
       for (const id of callIds) this.#byCall.set(id, reply);

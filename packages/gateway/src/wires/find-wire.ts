@@ -26,6 +26,8 @@ export function findWire(method: string, path: string, query: URLSearchParams): 
       return found(anthropicWire);
     case 'POST /v1/messages/count_tokens':
       return found(anthropicWire, 'count');
+    case 'GET /v1/responses':
+      return found({ ...responsesWire, parse: refuseWebSocket });
     case 'GET /v1/models':
       return found(chatWire, 'models');
   }
@@ -34,6 +36,11 @@ export function findWire(method: string, path: string, query: URLSearchParams): 
   const isStreamed = action === 'streamGenerateContent';
   if (isStreamed && query.get('alt') !== 'sse') return found({ ...geminiWire, parse: refuseArray });
   return found(geminiWire, 'reply', definedOf({ model, isStreamed }));
+}
+
+/** Codex then sends its requests as HTTP at once; after a 404 it tries again for seconds. */
+function refuseWebSocket(): never {
+  throw new GatewayError('no-websocket', 'there is no WebSocket here: send a POST request');
 }
 
 function refuseArray(): never {

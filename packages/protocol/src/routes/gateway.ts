@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import { groupId, rolloutId } from '../ids.ts';
-import { limits, priority, requires, templateDate } from '../rollout.ts';
+import { limits, priority, requires, rewardRule, samplingNames, templateDate } from '../rollout.ts';
 import { sampling } from '../sampling.ts';
 
 export const gatewayRequest = z.strictObject({
@@ -10,15 +10,9 @@ export const gatewayRequest = z.strictObject({
   group: groupId.optional().describe('Siblings of one task share it.'),
   metadata: z.record(z.string(), z.unknown()).optional().describe('Returned unchanged.'),
   sampling: sampling.prefault({}).describe('How its turns are sampled, whatever requests ask for.'),
-  allow: z
-    .array(z.enum(Object.keys(sampling.shape) as [string, ...string[]]))
-    .default([])
-    .describe('The sampling parameters that requests may set.'),
+  allow: samplingNames,
   limits: limits.prefault({}).describe('Only `max_context_tokens` and `max_staleness` apply.'),
-  reward_rule: z
-    .enum(['all', 'last'])
-    .default('all')
-    .describe('Which branches have the reward: every one, or the one that completed a turn last.'),
+  reward_rule: rewardRule,
   idle_timeout_s: z.number().gt(0).max(86_400).default(600).describe('It fails as `gateway-abandoned` after this time without a request.'),
   date: templateDate.optional(),
   priority: priority.optional(),

@@ -3,9 +3,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { BranchReason } from '@millrace/gateway';
-import type { EngineFacts, Message, Segment } from '@millrace/protocol';
+import type { EngineFacts, Message, RewardRule, Segment } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol';
-import type { RewardRule } from '@millrace/scenarios';
 import type { Lineage, SessionReply } from './lineage.ts';
 
 /** In `score.gateway` of the result. */
@@ -26,6 +25,8 @@ interface GatewayReport {
 
 interface BranchReport {
   readonly branch: number;
+  /** Who asked: the agent, a sub-agent, or the harness itself, for a title, a summary or a route. */
+  readonly role: BranchRole;
   readonly reason: BranchReason;
   readonly parent: number | null;
   /** The tokens of its prompt that are those of its parent; they are trained there. */
@@ -34,7 +35,11 @@ interface BranchReport {
   readonly tools: readonly string[];
   /** The rollout's reward, or null if the rule gives it none. */
   readonly reward: number | null;
+  /** The share of its loss that the rule gives it. */
+  readonly weight: number;
 }
+
+type BranchRole = 'main' | 'sub-agent' | 'side-call';
 
 /** The trajectory so far, in the shape of a ledger. */
 export interface JoinedLedger {
@@ -50,7 +55,7 @@ export class GatewayBook {
   shownOtherwise = 0;
   #carried = 0;
   #broken = 0;
-  readonly #retokenised: { readonly turns: number; readonly tokens: number; readonly at: number }[] = [];
+  readonly #retokenised: { readonly turns: number; readonly tokens: number; readonly at: Lineage | undefined }[] = [];
   readonly #asked: { requests: number; readonly parameters: Readonly<Record<string, unknown>> }[] = [];
 
   noteAsked(parameters: Readonly<Record<string, unknown>>): void {
@@ -63,11 +68,18 @@ export class GatewayBook {
   noteContext({ carried, rendered }: { readonly carried: readonly SessionReply[]; readonly rendered: readonly SessionReply[] }): void {
     const count = (some: readonly SessionReply[]) => some.reduce((sum, { value }) => sum + value.tokenIds.length, 0);
     this.#carried += count(carried);
-    if (rendered.length > 0) this.#retokenised.push({ turns: rendered.length, tokens: count(rendered), at: this.lineages.length - 1 });
+    if (rendered.length > 0) this.#retokenised.push({ turns: rendered.length, tokens: count(rendered), at: this.lineages.at(-1) });
   }
 
   noteBroken(): void {
     this.#broken += 1;
+  }
+
+  /** A line in which nothing was sampled, and nothing will be. */
+  drop(lineage: Lineage): void {
+    const at = this.lineages.indexOf(lineage);
+    if (at >= 0) this.lineages.splice(at, 1);
+    lineage.sampler[Symbol.dispose]();
   }
 
   /** Lines without a sampled token are left out. */
@@ -101,22 +113,33 @@ export class GatewayBook {
 
   toReport(rule: RewardRule, reward: number | null): GatewayReport {
     const branches = this.branches;
-    const numberOf = (lineage: Lineage | undefined) => (lineage && branches.includes(lineage) ? branches.indexOf(lineage) : null);
+    const numberOf = (lineage: Lineage | undefined): number | null => {
+      if (!lineage) return null;
+      return branches.includes(lineage) ? branches.indexOf(lineage) : numberOf(lineage.parent);
+    };
+    const sampled = branches.reduce((sum, { sampledTokens }) => sum + sampledTokens, 0);
+    const weights = {
+      all: () => 1,
+      last: (lineage: Lineage) => (lineage === this.#last ? 1 : 0),
+      weighted: (lineage: Lineage) => lineage.sampledTokens / sampled,
+    };
     const rendered = this.#retokenised.reduce((sum, { tokens }) => sum + tokens, 0);
     return {
       reward_rule: rule,
       branches: branches.map((lineage, branch) => ({
         branch,
+        role: toRole(lineage, branches),
         reason: lineage.reason,
         parent: numberOf(lineage.parent),
-        shared_tokens: lineage.sharedTokens,
+        shared_tokens: numberOf(lineage.parent) === null ? 0 : lineage.sharedTokens,
         sampled_tokens: lineage.sampledTokens,
         tools: lineage.tools.map(({ name }) => name),
-        reward: rule === 'all' || lineage === this.#last ? reward : null,
+        reward: weights[rule](lineage) > 0 ? reward : null,
+        weight: weights[rule](lineage),
       })),
       exact_share: this.#carried + rendered === 0 ? 1 : this.#carried / (this.#carried + rendered),
       carried_tokens: this.#carried,
-      retokenised: this.#retokenised.map(({ at, ...counts }) => ({ branch: numberOf(this.lineages[at]), ...counts })),
+      retokenised: this.#retokenised.map(({ at, ...counts }) => ({ branch: numberOf(at), ...counts })),
       broken_turns: this.#broken,
       shown_otherwise: this.shownOtherwise,
       asked: this.#asked,
@@ -127,6 +150,19 @@ export class GatewayBook {
   get #last(): Lineage | undefined {
     return this.branches.reduce<Lineage | undefined>((last, one) => (!last || one.lastTurn > last.lastTurn ? one : last), undefined);
   }
+}
+
+/** A line without tools, where others have some, is asked by the harness for itself: what it says is no act of the agent. */
+function toRole(lineage: Lineage, branches: readonly Lineage[]): BranchRole {
+  const isSide = ({ tools }: Lineage) => tools.length === 0 && branches.some((one) => one.tools.length > 0);
+  if (isSide(lineage)) return 'side-call';
+  const main = branches.find((one) => !isSide(one));
+  const root = rootOf(lineage);
+  return root.reason === 'sub-agent' && main && root !== rootOf(main) ? 'sub-agent' : 'main';
+}
+
+function rootOf(lineage: Lineage): Lineage {
+  return lineage.parent ? rootOf(lineage.parent) : lineage;
 }
 
 /** Distinct sets of parameters; a client that asks for more is not recorded further. */

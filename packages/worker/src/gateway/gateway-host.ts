@@ -4,7 +4,7 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Clock } from '@millrace/base/clock';
+import { type Clock, sleep } from '@millrace/base/clock';
 import { type Log, stackOf } from '@millrace/base/log';
 import { type FoundWire, findWire, GatewayError, joinReply, type ReplyEvent, type ReplyHead, type Wire } from '@millrace/gateway';
 import { messageOf, tryJson } from '@millrace/protocol';
@@ -30,6 +30,11 @@ interface HostOptions {
 }
 
 const mostBodyBytes = 16 << 20;
+/** Of one gateway at once: more are asked to come again. */
+const mostRequests = 64;
+const mostBytes = 64 << 20;
+/** What is refused, and what samples nothing, is answered after this time: a program that does nothing else must not fill a worker. */
+const restMs = 50;
 /** The shortest patience that was measured among harnesses is 65 s. */
 const keepAliveMs = 10_000;
 
@@ -38,6 +43,7 @@ export class GatewayHost implements AsyncDisposable {
   readonly #options: HostOptions;
   readonly #server: Server;
   readonly #hosted = new Map<string, HostedGateway>();
+  readonly #loads = new WeakMap<HostedGateway, GatewayLoad>();
 
   private constructor(server: Server, url: string, options: HostOptions) {
     this.#server = server;
@@ -75,6 +81,7 @@ export class GatewayHost implements AsyncDisposable {
 
   async #serve(request: IncomingMessage, response: ServerResponse, ownId?: string): Promise<void> {
     let gateway: HostedGateway | undefined;
+    let load: GatewayLoad | undefined;
     let found: FoundWire | undefined;
     try {
       const url = readUrl(request.url ?? '/');
@@ -85,19 +92,31 @@ export class GatewayHost implements AsyncDisposable {
       if (!gateway) throw new GatewayError('ended', `gateway ${id} has ended, or is not held by this worker`);
       if (path === '/control' && ownId === undefined) return await end(gateway, request, response);
       checkKey(gateway, request, url);
+      load = this.#enter(gateway);
       if (!found) throw new GatewayError('not-found', `no such route: ${request.method} ${path}`);
-      await this.#answer({ gateway, found, request, response });
+      await this.#answer({ gateway, found, request, response, load });
     } catch (error) {
+      await sleep(restMs, { clock: this.#options.clock });
       this.#refuse(found?.wire, response, error);
     } finally {
+      if (load) load.requests -= 1;
       gateway?.noteRequest(-1);
     }
   }
 
-  async #answer({ gateway, found, request, response }: GatewayCall): Promise<void> {
+  #enter(gateway: HostedGateway): GatewayLoad {
+    const load = this.#loads.get(gateway) ?? { requests: 0, bytes: 0 };
+    this.#loads.set(gateway, load);
+    if (load.requests >= mostRequests) throw new GatewayError('busy', `${mostRequests} requests of this gateway are being answered`);
+    load.requests += 1;
+    return load;
+  }
+
+  async #answer({ gateway, found, request, response, load }: GatewayCall): Promise<void> {
     const { wire, what, address } = found;
     if (what === 'models') return sendJson(response, 200, toModels(gateway.model, this.#nowS));
-    const given = wire.parse(await readBody(request), address);
+    const given = wire.parse(await readBody(request, load), address);
+    if (what === 'count') await sleep(restMs, { clock: this.#options.clock });
     if (what === 'count') return sendJson(response, 200, { input_tokens: await gateway.session.count(given) });
     const { promptTokens, run } = await gateway.session.open(given);
     const head: ReplyHead = {
@@ -189,6 +208,13 @@ interface GatewayCall {
   readonly found: FoundWire;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  readonly load: GatewayLoad;
+}
+
+/** What a gateway takes of its worker at this moment. */
+interface GatewayLoad {
+  requests: number;
+  bytes: number;
 }
 
 /** Each wire has its own place for a key. */
@@ -203,13 +229,19 @@ function checkSecret(known: string, shown: string): void {
   if (!timingSafeEqual(digest, Buffer.from(known, 'hex'))) throw new GatewayError('unauthorized', 'the key is not the key of this gateway');
 }
 
-async function readBody(request: IncomingMessage): Promise<unknown> {
+async function readBody(request: IncomingMessage, load: GatewayLoad = { requests: 1, bytes: 0 }): Promise<unknown> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of request) {
-    length += chunk.length;
-    if (length > mostBodyBytes) throw new GatewayError('too-large', `the body has more than ${mostBodyBytes} bytes`);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of request) {
+      length += chunk.length;
+      load.bytes += chunk.length;
+      if (length > mostBodyBytes) throw new GatewayError('too-large', `the body has more than ${mostBodyBytes} bytes`);
+      if (load.bytes > mostBytes) throw new GatewayError('busy', `the bodies of this gateway have more than ${mostBytes} bytes`);
+      chunks.push(chunk);
+    }
+  } finally {
+    load.bytes -= length;
   }
   const value = tryJson(Buffer.concat(chunks).toString('utf8'));
   if (value === undefined) throw new GatewayError('invalid', 'the body is not valid JSON');

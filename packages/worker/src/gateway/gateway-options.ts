@@ -19,4 +19,6 @@ export interface GatewayOptions {
   readonly signal: AbortSignal;
   openSampler(): Sampler;
   onTurn(report: TurnReport): void;
+  /** A client left while its turn was sampled; what was sampled is kept. */
+  onLeave?(): void;
 }

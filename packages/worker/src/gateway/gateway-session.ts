@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { Slots } from '@millrace/base/slots';
 import { GatewayError, History, type HistoryReply, type ReplyEvent, type WireRequest } from '@millrace/gateway';
-import { chooseTurnTokens, thinkTags } from '@millrace/model';
+import { chooseTurnTokens, isShownAs, TurnStream } from '@millrace/model';
 import {
   definedOf,
   describeIssues,
@@ -19,12 +19,18 @@ import { GatewayBook } from './gateway-book.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 import type { Lineage, LineagePlace, LineageTurn } from './lineage.ts';
 import { type OpenedPrompt, PromptBuilder } from './prompt-builder.ts';
-import { isShownAs, TurnStream } from './turn-stream.ts';
 
 /** A request whose prompt is in its ledger. `run` samples its turn; it must be called. */
 interface OpenedTurn {
   readonly promptTokens: number;
   run(emit: (event: ReplyEvent) => void, signal: AbortSignal): Promise<void>;
+}
+
+interface TurnCall {
+  readonly sampling: Sampling;
+  readonly signal: AbortSignal;
+  readonly isStreamed: boolean;
+  emit(event: ReplyEvent): void;
 }
 
 export class GatewaySession implements Disposable {
@@ -67,7 +73,9 @@ export class GatewaySession implements Disposable {
     lineage.isBusy = true;
     lineage.tip = undefined;
     const run: OpenedTurn['run'] = (emit, signal) => {
-      const running = this.#run(opened, sampling, { emit, signal }).finally(() => this.#running.delete(running));
+      const running = this.#run(opened, { sampling, emit, signal, isStreamed: request.isStreamed }).finally(() =>
+        this.#running.delete(running),
+      );
       this.#running.add(running);
       return running;
     };
@@ -79,11 +87,7 @@ export class GatewaySession implements Disposable {
     await Promise.allSettled(this.#running);
   }
 
-  async #run(
-    { lineage, prompt }: OpenedPrompt,
-    sampling: Sampling,
-    { emit, signal }: { readonly emit: (event: ReplyEvent) => void; readonly signal: AbortSignal },
-  ): Promise<void> {
+  async #run({ lineage, prompt }: OpenedPrompt, { sampling, emit, signal, isStreamed }: TurnCall): Promise<void> {
     const { conversation, limits, tally, pace, clock } = this.#options;
     const { sampler, ledger, tools } = lineage;
     const startedAt = clock.monotonic();
@@ -93,7 +97,12 @@ export class GatewaySession implements Disposable {
     const specs = tools.map((spec) => ({ spec }));
     try {
       const options = { sampler, conversation, tools: specs, limits, tally, signal: within, pace };
-      const taken = await sampleTurn(options, { sampling, openText: '', onTokens: (ids) => stream.push(ids) });
+      const taken = await sampleTurn(options, {
+        sampling,
+        openText: '',
+        // An event for each token costs more than a reply that is read as a whole.
+        ...(isStreamed && { onTokens: (ids: Int32Array) => stream.push(ids) }),
+      });
       if (!taken) throw new GatewayError('context-length', `the backend's context is shorter than the prompt of ${promptTokens} tokens`);
       const { message } = taken;
       const shown = await stream.finish({ ...message, content: taken.content });
@@ -107,25 +116,35 @@ export class GatewaySession implements Disposable {
       const counts = { turn: tally.turns, sampledTokens: taken.tokens, contextTokens: ledger.length };
       this.#options.onTurn({ ...counts, modelMs, toolMs: 0, calls, repeats: Math.min(1, calls.length) });
     } catch (error) {
-      if (ledger.segments.length === from) lineage.tip = prompt;
-      else this.book.noteBroken();
+      this.#noteBroken({ lineage, prompt }, ledger.segments.length > from);
+      if (signal.aborted && !this.#options.signal.aborted) this.#options.onLeave?.();
       throw toGatewayError(error);
     } finally {
       lineage.isBusy = false;
     }
   }
 
-  #openStream({ ledger }: Lineage, sampling: Sampling, emit: (event: ReplyEvent) => void): TurnStream {
+  #noteBroken({ lineage, prompt }: OpenedPrompt, hasSampled: boolean): void {
+    if (hasSampled) {
+      this.book.noteBroken();
+      return;
+    }
+    lineage.tip = prompt;
+    const isOwn = prompt.value.lineage === lineage;
+    if (lineage.sampledTokens > 0 || (isOwn && prompt.replies.length > 0)) return;
+    // A client that leaves again and again must not fill the memory with prompts.
+    this.book.drop(lineage);
+    if (isOwn) this.#history.removePrompt(prompt);
+  }
+
+  #openStream({ ledger, tools }: Lineage, sampling: Sampling, emit: (event: ReplyEvent) => void): TurnStream {
     const { conversation, pace } = this.#options;
-    const { parser } = conversation.profile;
-    const reasoning = parser.reasoning ?? thinkTags;
     return new TurnStream({
-      format: parser.name,
-      reasoning,
-      isThinking: ledger.segments.at(-1)?.text.trimEnd().endsWith(reasoning.open) ?? false,
+      parser: conversation.profile.parser,
+      tools,
+      promptEnd: ledger.segments.at(-1)?.text ?? '',
       isHeld: (sampling.stop ?? []).length > 0 || (sampling.stop_token_ids ?? []).length > 0,
       decode: (ids) => pace.run(conversation.decodeSteps(ids)),
-      parse: (text) => parser.parse(text),
       makeCallId: () => `call_${randomBytes(12).toString('hex')}`,
       emit,
     });

@@ -97,6 +97,48 @@ test('what a client asks for is recorded, and changes nothing unless it is allow
   assert.equal(other.backends[0]?.requests[0]?.sampling.temperature, 0.1);
 });
 
+test('a client that leaves before its first token, again and again, leaves no prompts in memory', async () => {
+  await using bed = await openSessionBed([{ latencyMs: 5000 }]);
+  for (let at = 0; at < 5; at += 1) {
+    const gone = new AbortController();
+    const asked = bed.ask({ messages: [user(`another opening ${at}`)] }, { signal: gone.signal });
+    while (bed.backends[0]?.inFlight === 0) await new Promise(setImmediate);
+    gone.abort(new Error('gone'));
+    await assert.rejects(asked);
+  }
+  assert.deepEqual(bed.session.book.lineages, []);
+  assert.equal(bed.session.book.toReport('all', 1).exact_share, 1);
+});
+
+test('titles, sub-agents and compaction are marked, and each rule says what a branch is worth', async () => {
+  await using bed = await openSessionBed([{}]);
+  const title = await bed.ask({ messages: [{ role: 'system', content: 'Make a title.' }, user('go')] });
+  const main = await bed.ask({ messages: [{ role: 'system', content: 'Work.' }, user('go')], tools });
+  await bed.ask({ messages: [{ role: 'system', content: 'Explore.' }, user('look')], tools });
+  const summary = [{ role: 'system', content: 'Work.' }, user('go'), toMessage(main), user('Summarise.')];
+  await bed.ask({ messages: summary, tools: [] });
+  await bed.ask({ messages: [{ role: 'system', content: 'Work.' }, user('this was done: all')], tools });
+  assert.equal(title.finish, 'stop');
+  const { branches } = bed.session.book.toReport('weighted', 0.5);
+  assert.deepEqual(
+    branches.map(({ role, reason }) => [role, reason]),
+    [
+      ['side-call', 'opening'],
+      ['main', 'sub-agent'],
+      ['sub-agent', 'sub-agent'],
+      ['side-call', 'tools'],
+      ['main', 'compaction'],
+    ],
+  );
+  assert.ok(branches.every(({ reward, weight }) => reward === 0.5 && weight > 0));
+  assert.ok(Math.abs(branches.reduce((sum, { weight }) => sum + weight, 0) - 1) < 1e-9);
+  const last = bed.session.book.toReport('last', 0.5).branches;
+  assert.deepEqual(
+    last.map(({ reward, weight }) => [reward, weight]),
+    [...Array(4).fill([null, 0]), [0.5, 1]],
+  );
+});
+
 for (const seed of [1, 2, 3, 4, 5, 6]) {
   test(`no sampled token is lost, doubled or given other weights, whatever the client does (seed ${seed})`, async () => {
     const random = makeRandom(seed);

@@ -20,6 +20,8 @@ const never = new AbortController().signal;
 export interface SessionBed extends AsyncDisposable {
   readonly session: GatewaySession;
   readonly backends: readonly FakeBackend[];
+  /** Of every line that was begun, also of those in which nothing was sampled. */
+  readonly ledgers: readonly Ledger[];
   /** A chat completion. Rejects if the reply breaks off. */
   ask(body: Record<string, unknown>, options?: { readonly signal?: AbortSignal; onEvent?(event: ReplyEvent): void }): Promise<WholeReply>;
   /** From the next call on, these are the weights of all backends. */
@@ -41,6 +43,12 @@ export async function openSessionBed(
   const toRecords = (policyVersion: number): BackendRecord[] =>
     backends.map(({ url }, index) => ({ id: backendId.parse(`b${index}`), url, dialect: 'vllm', policyVersion, state: 'up' }));
   pool.update(toRecords(0));
+  const ledgers: Ledger[] = [];
+  const openSampler = () => {
+    const ledger = new Ledger();
+    ledgers.push(ledger);
+    return new Sampler({ ledger, pool, sessionId: 's', delayMs: 1 });
+  };
   const session = new GatewaySession({
     conversation,
     sampling: sampling.parse({ max_tokens: 400 }),
@@ -50,7 +58,7 @@ export async function openSessionBed(
     clock: systemClock,
     pace: new Pace(),
     signal: never,
-    openSampler: () => new Sampler({ ledger: new Ledger(), pool, sessionId: 's', delayMs: 1 }),
+    openSampler,
     onTurn() {},
     ...more,
   });
@@ -59,6 +67,7 @@ export async function openSessionBed(
   return {
     session,
     backends,
+    ledgers,
     async ask(body, { signal = never, onEvent } = {}) {
       const events: ReplyEvent[] = [];
       const turn = await session.open(found.wire.parse(body, {}));
@@ -91,7 +100,7 @@ export function splitBranches(segments: readonly Segment[]): Segment[][] {
 }
 
 /** Every sampled token has the logprob of its id, its place in its branch, and the weights that it names. */
-export function checkTokens({ session, backends }: SessionBed): void {
+export function checkTokens({ session, backends, ledgers }: SessionBed): void {
   for (const [branch, segments] of splitBranches(session.book.ledger.segments).entries()) {
     const ids: number[] = [];
     assert.equal(segments[0]?.kind, 'prompt');
@@ -108,7 +117,7 @@ export function checkTokens({ session, backends }: SessionBed): void {
       ids.push(...tokenIds);
     }
   }
-  const contexts = new Set(session.book.lineages.flatMap(({ ledger }) => toContexts(ledger.segments)));
+  const contexts = new Set(ledgers.flatMap(({ segments }) => toContexts(segments)));
   for (const { requests } of backends)
     for (const { promptIds } of requests) assert.ok(contexts.has(promptIds.join()), 'a prompt that no line has');
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Mapping, Sequence, TypedDict, Union
 
-from ..rollouts.request import Limits, Sampling
+from ..rollouts.request import AgentOptions, Limits, Sampling
 
 
 class _RequiredRewardsDiffer(TypedDict):
@@ -81,7 +81,7 @@ class BatchRequest(_RequiredBatchRequest, total=False):
     #: No more tasks will be appended. Default: true if there are tasks or a source.
     closed: bool
     #: The harness that acts in the sandbox, such as \"codex\"; default: the turn loop of Millrace.
-    agent: str
+    agent: Union[str, AgentOptions]
     #: The date or time that chat templates write, as "2026-01-31" or "2026-01-31T09:00:00Z"; default: when a group begins.
     date: str
     sampling: Sampling

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence, TypedDict
+from typing import Any, Mapping, Sequence, TypedDict, Union
 
-from ..rollouts.request import Limits, Sampling
+from ..rollouts.request import AgentOptions, Limits, Sampling
 
 
 class _RequiredEvaluationRequest(TypedDict):
@@ -20,7 +20,7 @@ class EvaluationRequest(_RequiredEvaluationRequest, total=False):
     #: How many samples each task gets; default 1.
     n: int
     #: The harness that acts in the sandbox, such as \"codex\"; default: the turn loop of Millrace.
-    agent: str
+    agent: Union[str, AgentOptions]
     #: The date or time that chat templates write, as "2026-01-31" or "2026-01-31T09:00:00Z"; default: when a group begins.
     date: str
     sampling: Sampling

@@ -29,7 +29,7 @@ class Row:
     branch: int
     #: Whether it is the last row of its rollout.
     last: bool
-    #: The reward of the rollout, the same for each of its branches.
+    #: The reward of the rollout, the same for each of its branches that has one.
     reward: float
     prompt_ids: list[int]
     response_ids: list[int]
@@ -39,6 +39,8 @@ class Row:
     segments: tuple[Segment, ...]
     #: Of its group; None for rows that are made from a rollout and its trajectory.
     task: Optional[Mapping[str, Any]] = None
+    #: What the reward rule of a gateway or a harness gives its branch: 1, or its share of the sampled tokens with "weighted".
+    weight: float = 1.0
 
     @property
     def policy_versions(self) -> Optional[PolicySpan]:
@@ -89,7 +91,8 @@ def to_rows(
     source: Union[RowSource, Iterable[RowSource]], *, skip_unscored: bool = False, skip_empty: bool = False
 ) -> list[Row]:
     """Takes a (rollout, trajectory) pair, a group, or an iterable of either, and keeps their order. A rollout without a reward is
-    an error, or skipped with `skip_unscored`: a missing reward is not a reward of 0. A branch in which nothing was sampled is an
+    an error, or skipped with `skip_unscored`: a missing reward is not a reward of 0. A branch to which the reward rule gives no
+    reward has no row. A branch in which nothing was sampled is an
     error, or skipped with `skip_empty`."""
     rows: list[Row] = []
     for (rollout, trajectory), task in _to_pairs(source):
@@ -104,9 +107,11 @@ def to_rows(
         full = {branch: some for branch, some in branches.items() if any(len(one.token_ids) for one in some if one.sampled)}
         if len(full) < max(1, len(branches)) and not skip_empty:
             raise ValueError(f"rollout {rollout.id} has a branch in which nothing was sampled; skip_empty=True skips such branches")
-        for branch, segments in full.items():
-            row = _to_row((rollout, trajectory), branch, segments, branch == list(full)[-1])
-            rows.append(dataclasses.replace(row, task=task))
+        weights = _weights(rollout)
+        trained = [branch for branch in full if weights.get(branch, 1.0) > 0]
+        for branch in trained:
+            row = _to_row((rollout, trajectory), branch, full[branch], branch == trained[-1])
+            rows.append(dataclasses.replace(row, task=task, weight=weights.get(branch, 1.0)))
     return rows
 
 
@@ -169,6 +174,16 @@ def _is_pair(source: Any) -> bool:
 def _wrong_source(source: Any) -> TypeError:
     hint = f"; pass (rollout, client.trajectory({source.id!r}))" if isinstance(source, RolloutView) else ""
     return TypeError(f"to_rows expects (rollout, trajectory) pairs or groups, not {show(source)}{hint}")
+
+
+def _weights(rollout: RolloutView) -> Mapping[int, float]:
+    """Of the branches of a gateway or a harness."""
+    score = rollout.result.score if rollout.result is not None else {}
+    report = score.get("harness") or score.get("gateway")
+    branches = report.get("branches") if isinstance(report, Mapping) else None
+    if not isinstance(branches, list):
+        return {}
+    return {one["branch"]: float(one["weight"]) for one in branches if isinstance(one, Mapping) and "weight" in one}
 
 
 def _branches(trajectory: Trajectory) -> Mapping[int, tuple[Segment, ...]]:

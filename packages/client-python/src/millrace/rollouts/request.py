@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Sequence, TypedDict
+from typing import Any, Literal, Mapping, Sequence, TypedDict, Union
 
 
 class StructuredOutputs(TypedDict, total=False):
@@ -83,6 +83,19 @@ class _RequiredRolloutRequest(TypedDict):
     task: Mapping[str, Any]
 
 
+class _RequiredAgentOptions(TypedDict):
+    name: str
+
+
+class AgentOptions(_RequiredAgentOptions, total=False):
+    """A harness with options."""
+
+    #: The sampling parameters that its requests may set; default none.
+    allow: Sequence[str]
+    #: Which branches have the reward: "all", "last" or "weighted"; default "all".
+    reward_rule: Literal["all", "last", "weighted"]
+
+
 class RolloutRequest(_RequiredRolloutRequest, total=False):
     """One rollout to run: a task for a scenario."""
 
@@ -91,7 +104,7 @@ class RolloutRequest(_RequiredRolloutRequest, total=False):
     #: Siblings share a group, so that a trainer can compare their rewards.
     group: str
     #: The harness that acts in the sandbox, such as \"codex\"; default: the turn loop of Millrace.
-    agent: str
+    agent: Union[str, AgentOptions]
     #: The date or time that chat templates write, as "2026-01-31" or "2026-01-31T09:00:00Z"; default: when the first of its group
     #: was created.
     date: str

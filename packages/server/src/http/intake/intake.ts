@@ -15,6 +15,7 @@ import {
   type Submission,
   type SubmitReply,
   submission,
+  toAgentOptions,
 } from '@millrace/protocol';
 import { callScenario, type Scenario, type Scenarios, safeParseTask } from '@millrace/scenarios';
 import type { NewRollout, RolloutRecord } from '@millrace/store';
@@ -116,9 +117,11 @@ async function parseWith(scenario: Scenario, data: unknown, at: readonly Propert
 }
 
 /** Throws `bad-request` for a harness that is not known. */
-export function checkAgent(name: string | undefined, at: readonly PropertyKey[], { sandboxes }: Pick<AppContext, 'sandboxes'>): void {
+export function checkAgent(given: Submission['agent'], at: readonly PropertyKey[], { sandboxes }: Pick<AppContext, 'sandboxes'>): void {
   const { harnesses: known } = sandboxes;
-  if (name === undefined || known.includes(name)) return;
+  if (given === undefined) return;
+  const { name } = toAgentOptions(given);
+  if (known.includes(name)) return;
   const fault = toFault(at, `no harness is named ${JSON.stringify(name)}${didYouMean(name, known)}; known: ${known.join(', ')}`);
   throw toFaultError([fault], { code: 'bad-request', details: { known } });
 }

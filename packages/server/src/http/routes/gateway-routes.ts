@@ -2,7 +2,6 @@
 // this server passes them on, byte by byte.
 
 import { randomBytes, randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
 import { sleep } from '@millrace/base/clock';
 import { definedOf, isTerminal, messageOf, RolloutError, type RolloutId, rolloutId, routes } from '@millrace/protocol';
 import { gatewayScenarioName, gatewayTask } from '@millrace/scenarios';
@@ -131,7 +130,7 @@ async function pass(
     const type = answer.headers['content-type'];
     const retry = answer.headers['retry-after'];
     reply.status(answer.statusCode).headers(definedOf({ 'content-type': type, 'retry-after': retry }) as Record<string, string>);
-    return reply.send(Readable.from(answer.body));
+    return reply.send(answer.body);
   } catch (error) {
     places.forget(id);
     throw new RolloutError('not-running', `the worker of gateway ${id} does not answer: ${messageOf(error)}`, {

@@ -63,7 +63,7 @@ export class AttemptRecord {
   score: Score | undefined;
   /** The harness that acts, if it is not our turn loop, and the branches of its history. */
   harness: InstalledHarness | undefined;
-  harnessReport: object | undefined;
+  harnessReport: ((reward: number | null) => object) | undefined;
   /** What the scenario has to do when the attempt has ended. */
   readonly closers: (() => Promise<void>)[] = [];
 
@@ -106,7 +106,7 @@ export class AttemptRecord {
 
   #describeHarness(): object | undefined {
     const { name, version } = this.harness?.harness ?? {};
-    return name === undefined ? undefined : { name, version, ...this.harnessReport };
+    return name === undefined ? undefined : { name, version, ...this.harnessReport?.(this.score?.reward ?? null) };
   }
 
   trajectory(): Trajectory {

@@ -4,7 +4,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Deadline, Expired, type Uncharged } from '@millrace/base/deadline';
 import { Ledger } from '@millrace/model';
-import { definedOf, type Message, RolloutError } from '@millrace/protocol';
+import { definedOf, type Message, RolloutError, toAgentOptions } from '@millrace/protocol';
 import { type InstalledHarness, runHarness, type Sandbox } from '@millrace/sandbox';
 import { type AgentEnd, type GatewayOutcome, gatewayTask } from '@millrace/scenarios';
 import type { TurnReport } from '../../agent/agent-options.ts';
@@ -56,16 +56,26 @@ export async function serveHarness(
   const installed = record.harness;
   if (!sandbox || !installed) throw new RolloutError('internal', 'a harness without its sandbox');
   const host = requireHost(deps);
-  const { limits } = record.claimed.submission;
+  const { limits, agent } = record.claimed.submission;
   using deadline = new Deadline('run', timeoutS * 1000, deps.clock);
   const turns = new AbortController();
   const within = AbortSignal.any([signal, deadline.signal, sandbox.died, turns.signal]);
+  const { allow, reward_rule } = toAgentOptions(agent ?? installed.harness.name);
+  let left = 0;
+  const checkTurns = () => {
+    if (record.tally.turns + left >= limits.max_turns) turns.abort(new TurnsSpent());
+  };
   const onTurn = (report: TurnReport) => {
     deps.onTurn(record, report);
-    if (record.tally.turns >= limits.max_turns) turns.abort(new TurnsSpent());
+    checkTurns();
+  };
+  // A harness that breaks its turns off uses them up too.
+  const onLeave = () => {
+    left += 1;
+    checkTurns();
   };
   const time = { uncharged: ((wait) => deadline.uncharged(wait)) as Uncharged, refund: (ms: number) => deadline.refund(ms) };
-  using session = new GatewaySession({ ...toSessionOptions(deps, record, { signal: within, ...time }), allow: [], onTurn });
+  using session = new GatewaySession({ ...toSessionOptions(deps, record, { signal: within, ...time }), allow, onTurn, onLeave });
   record.sampler = toSampledRecord(session);
   try {
     record.stop = await playHarness({
@@ -81,7 +91,7 @@ export async function serveHarness(
     await session.ended();
     record.timings.run_ms += deadline.chargedMs;
     record.tools = session.book.branches[0]?.tools ?? [];
-    record.harnessReport = session.book.toReport('all', null);
+    record.harnessReport = (reward) => session.book.toReport(reward_rule, reward);
   }
 }
 

@@ -4,7 +4,7 @@
 import { Deadline, type Uncharged } from '@millrace/base/deadline';
 import { raceSignal } from '@millrace/base/race';
 import { Ledger } from '@millrace/model';
-import { definedOf, RolloutError } from '@millrace/protocol';
+import { definedOf, RolloutError, toAgentOptions } from '@millrace/protocol';
 import type { Sandbox } from '@millrace/sandbox';
 import {
   compactScenario,
@@ -70,7 +70,9 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
   const spec = await sandboxOf(scenario, task);
   const { agent } = record.claimed.submission;
   if (agent !== undefined)
-    record.harness = await deadline.uncharged(() => takeHarness(deps, agent, { hasSandbox: spec !== undefined, signal }));
+    record.harness = await deadline.uncharged(() =>
+      takeHarness(deps, toAgentOptions(agent).name, { hasSandbox: spec !== undefined, signal }),
+    );
   if (!spec) return undefined;
   const prepareIn = (sandbox: Sandbox) => prepareScenario(scenario, toContext(sandbox));
   // A rollout without siblings would pay for a layer that no other sandbox uses.
