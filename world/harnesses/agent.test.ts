@@ -4,31 +4,14 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import type { Trajectory } from '@millrace/protocol';
 import { harnessCatalog, probeBubblewrap } from '@millrace/sandbox';
-import { type FakeBackend, findWrongToken, openFakeBackend, type Policy, qwen3Folder, renderCall, TestService } from '@millrace/testkit';
+import { type FakeBackend, findWrongToken, openFakeBackend, qwen3Folder, TestService } from '@millrace/testkit';
 import { z } from 'zod';
 import { worldCacheFolder } from '../engines/world-cache.ts';
-import { shellNames, toInput, toolSchema } from './scripted-model.ts';
+import { harnessPolicy, shellTask, sweTask } from './scripted-policy.ts';
 
 const probe = await probeBubblewrap();
-
-/** The last one ends mini-swe-agent. */
-const commands = [
-  "printf 'one\\n' > first.txt",
-  "(cat first.txt; printf 'two\\n') > second.txt",
-  'echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT',
-];
-const declared = z.object({ function: z.object({ name: z.string(), parameters: toolSchema }) });
-
-/** Calls the shell of whatever harness asks, once for each command. A request without a shell is a side call, and gets a text. */
-const policy: Policy = ({ turn, opening }) => {
-  const prompt = opening();
-  const lines = prompt.split('\n').filter((line) => line.startsWith('{"type": "function"')); // as the chat template declares tools
-  const shell = lines.map((line) => declared.parse(JSON.parse(line)).function).find(({ name }) => shellNames.test(name));
-  const command = shell && (prompt.includes('Sleep for an hour.') ? 'sleep 3600' : commands[turn]);
-  if (!shell || command === undefined) return { text: 'All done.' };
-  return { text: renderCall(shell.name, toInput({ name: shell.name, schema: shell.parameters }, command)) };
-};
 
 const report = z.looseObject({ name: z.string(), version: z.string(), exact_share: z.number(), branches: z.array(z.looseObject({})) });
 
@@ -36,7 +19,7 @@ describe('a harness as the agent of a rollout', { skip: probe.ok ? false : `${pr
   let backend: FakeBackend;
   let service: TestService;
   before(async () => {
-    backend = await openFakeBackend({ policy });
+    backend = await openFakeBackend({ policy: harnessPolicy, keep: 1000 });
     const [codex] = harnessCatalog;
     service = await TestService.open({
       workers: 1,
@@ -52,29 +35,41 @@ describe('a harness as the agent of a rollout', { skip: probe.ok ? false : `${pr
   });
 
   for (const { name, version } of [...harnessCatalog, { name: 'my-agent', version: harnessCatalog[0]?.version }]) {
-    test(`${name} solves a task in several turns, and every token is what the backend sampled`, async (context) => {
-      const [accepted] = await service.client.submit([
-        {
-          scenario: 'shell',
-          agent: name,
-          task: { instruction: 'Write the two files.', check: '[ "$(cat second.txt)" = "$(printf \'one\\ntwo\')" ]' },
-          limits: { max_context_tokens: 60_000 },
-        },
+    test(`${name} solves a shell task and a swe task in several turns, and every token is what the backend sampled`, async (context) => {
+      const limits = { max_context_tokens: 60_000 };
+      const accepted = await service.client.submit([
+        { scenario: 'shell', agent: name, task: shellTask, limits },
+        { scenario: 'swe', agent: name, task: sweTask, limits },
       ]);
-      const view = await service.client.wait(accepted?.id ?? '');
-      assert.equal(view.state, 'done', JSON.stringify(view.failure));
-      assert.equal(view.reward, 1, JSON.stringify(view.result));
-      assert.ok((view.result?.turns ?? 0) >= 3, JSON.stringify(view.result));
-      const harness = report.parse(view.result?.score.harness);
-      assert.deepEqual([harness.name, harness.version], [name, version]);
-      assert.deepEqual(findWrongToken(await service.client.trajectory(view.id)), []);
-      context.diagnostic(`${view.result?.turns} turns, ${harness.branches.length} branches, exact share ${harness.exact_share}`);
+      for (const { id } of accepted) {
+        const view = await service.client.wait(id);
+        assert.equal(view.state, 'done', JSON.stringify(view.failure));
+        assert.equal(view.reward, 1, JSON.stringify(view.result));
+        const { branches, exact_share, ...harness } = report.parse(view.result?.score.harness);
+        context.diagnostic(`${view.scenario}: ${view.result?.turns} turns, ${view.result?.timings.run_ms} ms`);
+        assert.deepEqual([harness.name, harness.version], [name, version]);
+        assert.deepEqual([branches.length, exact_share], [1, 1], JSON.stringify(harness));
+        const trajectory = await service.client.trajectory(id);
+        assert.deepEqual(findWrongToken(trajectory), []);
+        assert.deepEqual(findForeignPrompts(trajectory, backend), []);
+        const turns = trajectory.segments.flatMap(({ kind, text }) => (kind === 'sampled' ? [text] : []));
+        assert.ok(turns.length >= 3, `${turns.length} turns`);
+        assert.ok(
+          turns.some((text) => text.split('<tool_call>').length === 3),
+          'no turn with calls in parallel',
+        );
+      }
     });
   }
 
   test('a harness is stopped when its turns or its time are spent, and what it left is judged', async () => {
     const [turns, time] = await service.client.submit([
-      { scenario: 'shell', agent: 'codex', task: { instruction: 'Write.', check: 'test -e first.txt' }, limits: { max_turns: 2 } },
+      {
+        scenario: 'shell',
+        agent: 'codex',
+        task: { instruction: 'Write the files.', check: 'test -e first.txt' },
+        limits: { max_turns: 2 },
+      },
       { scenario: 'shell', agent: 'codex', task: { instruction: 'Sleep for an hour.', check: 'true' }, limits: { run_timeout_s: 8 } },
     ]);
     const spent = await service.client.wait(turns?.id ?? '');
@@ -95,3 +90,15 @@ describe('a harness as the agent of a rollout', { skip: probe.ok ? false : `${pr
     await assert.rejects(service.client.submit([{ scenario: 'shell', agent: 'codx', task }]), /agent: no harness is named "codx".*codex/);
   });
 });
+
+/** The prompts that the backend got for a rollout and that its trajectory does not have, id by id. */
+function findForeignPrompts({ rolloutId, segments }: Trajectory, { requests }: FakeBackend): string[] {
+  const ids: number[] = [];
+  const contexts = segments.map(({ tokenIds }) => {
+    ids.push(...tokenIds);
+    return ids.join();
+  });
+  const own = requests.filter(({ id = '' }) => id.startsWith(rolloutId));
+  assert.ok(own.length >= 3, `${own.length} requests of ${rolloutId}`);
+  return own.flatMap(({ promptIds }) => (contexts.includes(promptIds.join()) ? [] : [`a prompt of ${promptIds.length} tokens`]));
+}
