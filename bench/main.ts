@@ -29,6 +29,8 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
   'reply-cost': async () => (await import('./turns/reply-cost.ts')).runReplyCostBench(),
   'service-cost': async () => (await import('./turns/service-cost.ts')).runServiceCostBench(),
+  gateway: async () => (await import('./gateway/gateway.ts')).runGatewayBench(),
+  'gateway-sessions': async () => (await import('./gateway/gateway-sessions.ts')).runGatewaySessionsBench(),
   identity: async () => (await import('./identity/identity.ts')).runIdentityBench(),
   routing: async () => (await import('./routing/routing.ts')).runRoutingBench(),
   kv: async () => (await import('./kv/kv.ts')).runKvBench(),
