@@ -4,11 +4,12 @@
 import { systemClock } from '@millrace/base/clock';
 import { Deadline } from '@millrace/base/deadline';
 import { raceSignal } from '@millrace/base/race';
-import { describeIssues } from '@millrace/protocol';
+import { describeIssues, type ToolCall } from '@millrace/protocol';
 import { callScenario } from './call-scenario.ts';
 import { type CustomTool, type CustomToolResult, defineTool, toJsonSchema } from './custom-tool.ts';
 import type { Opening } from './scenario.ts';
 import { toContext } from './tool-time.ts';
+import { neutralArguments } from './tools/neutral-arguments.ts';
 import type { OutsideContext } from './tools/outside/open-mcp-server.ts';
 import type { OutsideTools } from './tools/outside/outside-tools.ts';
 import { Prompts } from './tools/prompts.ts';
@@ -62,8 +63,9 @@ export function openTools(wanted: readonly (ToolName | CustomTool | Tool)[], pro
 
 function openCustomTool(custom: CustomTool): Tool {
   const { name, description } = custom;
-  return {
-    spec: { name, description, parameters: toJsonSchema(name, custom.parameters) },
+  const parameters = toJsonSchema(name, custom.parameters);
+  const tool: Tool = {
+    spec: { name, description, parameters },
     async run(args, { sandbox, timeoutMs, signal }) {
       const parsed = await custom.parameters.safeParseAsync(args);
       if (!parsed.success) return { kind: 'text', text: `${name}: ${describeIssues(parsed.error.issues)}` };
@@ -80,7 +82,14 @@ function openCustomTool(custom: CustomTool): Tool {
         return { kind: 'text', text: `[${name} did not finish within ${timeoutMs / 1000} s and was stopped]` };
       }
     },
+    async tryNeutral(text, context) {
+      const args = neutralArguments(parameters, text) as ToolCall['arguments'];
+      const isTaken = (await custom.parameters.safeParseAsync(args)).success;
+      if (isTaken) await tool.run(args, context);
+      return isTaken;
+    },
   };
+  return tool;
 }
 
 function toResult(name: string, result: CustomToolResult): ToolResult {

@@ -20,4 +20,9 @@ export interface Tool {
    * signal, or a failure of the scenario's own code.
    */
   run(args: ToolCall['arguments'], context: ToolContext): Promise<ToolResult>;
+  /**
+   * Of a tool of the scenario: runs it with arguments that say nothing, made of this text. Whether there are such arguments; throws as `run`
+   * does.
+   */
+  tryNeutral?(text: string, context: ToolContext): Promise<boolean>;
 }

@@ -39,3 +39,26 @@ test('when the context is full, the scenario compacts it, and the branches are i
     ],
   );
 });
+
+test('a text on which compacting breaks is the lowest reward, and compacting that always breaks is blamed on the task', async () => {
+  const run = async (isBroken: (text: string) => boolean) => {
+    const scenario: Scenario = {
+      name: 'long',
+      task: z.unknown(),
+      init: async () => ({ messages: [{ role: 'user', content: 'begin' }], tools: ['finish'] }),
+      async compact({ messages }) {
+        if (isBroken(messages.at(-1)?.content ?? '')) throw new Error('invalid literal');
+        return [{ role: 'user', content: 'go on' }];
+      },
+      lowestReward: () => -1,
+      evaluate: async () => ({ reward: 1 }),
+    };
+    await using bed = await WorkerBed.open({ policy: () => ({ text: 'on² and on '.repeat(2000) }), scenarios: [scenario] });
+    await bed.startWorker();
+    const limits = { max_context_tokens: 1500, max_retries: 0 };
+    const { result, failure } = await bed.ended(await bed.submit({ id: 'r1', scenario: 'long', task: {}, limits }));
+    return [result?.reward, failure?.code];
+  };
+  assert.deepEqual(await run((text) => text.includes('²')), [-1, 'policy-failed']);
+  assert.deepEqual(await run(() => true), [null, 'run-failed']);
+});

@@ -22,7 +22,7 @@ import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
 import type { StageDeps } from './stage-deps.ts';
 
 /** A verifier that judges these is not broken. There are two, since one may be right, and none is empty: such answers are often not looked at. */
-const neutralAnswers = ['0', '7'];
+export const neutralAnswers = ['0', '7'];
 
 /** Whether the verifier has a verdict on an agent that did nothing. Throws `evaluate-disturbed` if the machine did not let it say. */
 export async function canJudgeNothing(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate): Promise<boolean> {
@@ -61,27 +61,9 @@ async function judgeNothing(deps: StageDeps, record: AttemptRecord, prepared: To
   });
 }
 
-/** Whether `respond` breaks on this text of the agent in a fresh rollout too, and not on neutral ones. */
-export async function isRespondBrokenBy(text: string, deps: StageDeps, record: AttemptRecord, prepared: Running): Promise<boolean> {
-  const canRespond = async (given: string): Promise<boolean> => {
-    try {
-      await withFreshRollout(deps, record, prepared, async ({ opening, sandbox, context: { limits }, signal }) => {
-        const time = { timeoutMs: limits.tool_timeout_s * 1000, signal, ...definedOf({ sandbox }) };
-        await opening.respond?.({ text: given, number: 1 }, time);
-      });
-      return true;
-    } catch {
-      prepared.signal.throwIfAborted();
-      return false;
-    }
-  };
-  for (const neutral of neutralAnswers) if (!(await canRespond(neutral))) return false;
-  return !(await canRespond(text));
-}
-
 export type Running = Pick<Prepared, 'scenario' | 'task'> & { readonly signal: AbortSignal };
 
-interface FreshRollout {
+export interface FreshRollout {
   readonly opening: Opened;
   readonly sandbox: Sandbox | undefined;
   readonly sandboxes: AttemptSandbox;
@@ -90,7 +72,7 @@ interface FreshRollout {
 }
 
 /** The same task as far as `init` leads, in a sandbox of its own. */
-async function withFreshRollout(
+export async function withFreshRollout(
   deps: StageDeps,
   record: AttemptRecord,
   { scenario, task, signal: given }: Running,

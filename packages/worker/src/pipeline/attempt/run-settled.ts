@@ -4,8 +4,9 @@
 import { raceSignal } from '@millrace/base/race';
 import { definedOf } from '@millrace/protocol';
 import { collectScenario } from '@millrace/scenarios';
+import { isBrokenByAgent } from './agent-control.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
-import { canJudgeNothing, isRespondBrokenBy, type Running } from './control.ts';
+import { canJudgeNothing, type Running } from './control.ts';
 import { toPolicyFault } from './evaluate.ts';
 import { openOwnTime } from './judge.ts';
 import type { StageDeps } from './stage-deps.ts';
@@ -19,9 +20,7 @@ export async function runSettled(deps: StageDeps, record: AttemptRecord, prepare
   } catch (error) {
     prepared.signal.throwIfAborted();
     const seen = record.errorOf(error);
-    const text = record.sampler?.ledger.messages.findLast(({ role }) => role === 'assistant')?.content;
-    const isSuspect = seen.code === 'run-failed' && prepared.opening.respond !== undefined && text !== undefined;
-    if (isSuspect && (await isRespondBrokenBy(text, deps, record, prepared))) throw toPolicyFault(seen);
+    if (await isBrokenByAgent(seen, deps, record, prepared)) throw toPolicyFault(seen);
     throw error;
   }
   return await collectSettled(deps, record, prepared);

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { RolloutError } from '@millrace/protocol';
 import { probeBubblewrap, type Sandbox } from '@millrace/sandbox';
-import { type Scenario, ScenarioError } from '@millrace/scenarios';
+import { defineTool, type Scenario, ScenarioError } from '@millrace/scenarios';
+import { renderCall } from '@millrace/testkit';
 import { z } from 'zod';
 import { bash, finish, says, WorkerBed } from '../worker-bed.ts';
 
@@ -160,6 +161,58 @@ describe('a verifier that breaks', { skip, timeout: 240_000 }, () => {
       '3',
     );
     assert.deepEqual([broken.reward, broken.code], [null, 'run-failed'], broken.message);
+  });
+
+  const guessTool = (run: (text: string, sandbox: Sandbox) => unknown, parameters: z.ZodType = z.object({ text: z.string() })): Scenario =>
+    own(() => ({ reward: 0 }), {
+      sandbox: () => ({}),
+      init: () => ({
+        messages: [{ role: 'user', content: 'guess' }],
+        tools: [
+          'bash',
+          'finish',
+          defineTool({
+            name: 'guess',
+            description: 'Checks a guess.',
+            parameters,
+            run: async (args, { sandbox }) => String(await run((args as { text: string }).text, sandbox)),
+          }),
+        ],
+      }),
+    });
+  const guess = (text: string) => renderCall('guess', { text });
+
+  test('arguments on which a tool of the scenario breaks are the lowest reward', async () => {
+    for (const [text, read] of [
+      ['²', readNumber],
+      ['{', (one: string) => JSON.parse(one)],
+      ['\u0000', (one: string) => (one === '\u0000' ? refuse() : 0)],
+    ] as const) {
+      const { state, reward, code, message } = await judge(guessTool(read), guess('5'), guess(text), finish());
+      assert.deepEqual([state, reward, code], ['done', -1, 'policy-failed'], message);
+    }
+  });
+
+  test('files on which a tool of the scenario breaks are the lowest reward', async () => {
+    const scenario = guessTool(async (_, sandbox) => {
+      const { exitCode } = await sandbox.exec(['test', '-e', '/workspace/broken'], { timeoutMs: 10_000 });
+      if (exitCode === 0) throw new Error('the board cannot be read');
+    });
+    const { reward, code, message } = await judge(scenario, bash('touch /workspace/broken'), guess('5'), finish());
+    assert.deepEqual([reward, code], [-1, 'policy-failed'], message);
+  });
+
+  test('a tool that always breaks, breaks once, or takes no neutral arguments is blamed on the task', async () => {
+    let calls = 0;
+    const never = z.object({ text: z.string().refine((text) => text === 'x') });
+    for (const scenario of [
+      guessTool(() => Promise.reject(new Error('no key'))),
+      guessTool(() => (calls++ === 0 ? Promise.reject(new Error('busy')) : 'no')),
+      guessTool((text) => (text === 'x' ? Promise.reject(new Error('no')) : ''), never),
+    ]) {
+      const { state, reward, code } = await judge(scenario, guess('x'), finish());
+      assert.deepEqual([state, reward, code], ['failed', null, 'tool-failed']);
+    }
   });
 
   test('files on which `collect` breaks are the lowest reward', async () => {
