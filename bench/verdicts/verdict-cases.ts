@@ -205,11 +205,11 @@ def evaluate(rollout: Rollout) -> Score:
     return Score(1.0 if result.stdout.strip() == str(rollout.task.number * 2) else 0.0, {"out": result.stdout, "timed_out": result.timed_out})
 `;
 
-/** As many right as wrong ones. `folder` is for tasks that are files. */
-export function makeVerdictCases(folder: string): VerdictCase[] {
+/** As many right as wrong ones. `folder` is for tasks that are files; `part` of one is every case. */
+export function makeVerdictCases(folder: string, part = 1): VerdictCase[] {
   let number = 0;
   return Object.values(kinds).flatMap(({ scenario, share, make }) =>
-    Array.from({ length: 2 * share }, (_, at) => {
+    Array.from({ length: 2 * Math.ceil(share * part) }, (_, at) => {
       const isRight = at % 2 === 0;
       const name = `Case ${number++}.`;
       const { task, right, wrong } = make(name, Math.floor(at / 2), join(folder, String(number)));

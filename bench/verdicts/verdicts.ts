@@ -1,17 +1,18 @@
 // The verdicts benchmark: right and wrong solutions of every scenario, judged by a whole service on a quiet machine and on one at load 40,
 // where programs of verifiers are killed at random. A reward that differs from the truth is a wrong reward; a failure is none.
 
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RolloutView } from '@millrace/protocol';
-import { makeTinyImage, openFakeBackend, type Policy, qwen3Folder, TestService } from '@millrace/testkit';
+import { makeTempFolder, makeTinyImage, openFakeBackend, type Policy, qwen3Folder, TestService } from '@millrace/testkit';
 import type { BenchReport } from '../report/report.ts';
 import { harborBase } from './harbor-tasks.ts';
 import { MachineLoad } from './machine-load.ts';
 import { gymModule, makeVerdictCases, pythonScenario, type VerdictCase } from './verdict-cases.ts';
 
-const loops = 38;
+/** `VERDICTS_PART=0.1` tries a tenth of the cases, and `VERDICTS_LOOPS` is for a machine that is busy already. */
+const part = Number(process.env.VERDICTS_PART ?? 1);
+const loops = Number(process.env.VERDICTS_LOOPS ?? 38);
 const limits = { max_retries: 5, run_timeout_s: 7200, init_timeout_s: 3600, tool_timeout_s: 600, evaluate_timeout_s: 20 };
 
 interface JudgedRun {
@@ -73,8 +74,9 @@ async function underLoad(): Promise<{ load: number; kills: number; busy: JudgedR
 }
 
 async function judgeAll(name: string): Promise<JudgedRun> {
-  const folder = await mkdtemp(join(tmpdir(), 'bench-'));
-  const cases = makeVerdictCases(join(folder, 'tasks'));
+  await using temporary = await makeTempFolder('bench'); // the services, which write into it, close first
+  const folder = temporary.path;
+  const cases = makeVerdictCases(join(folder, 'tasks'), part);
   await writeFile(join(folder, 'verdict_envs.py'), gymModule);
   const scenario = join(folder, 'verdict_scenario.py');
   await writeFile(scenario, pythonScenario);
@@ -102,7 +104,7 @@ async function judgeAll(name: string): Promise<JudgedRun> {
   };
   const needsImage = ({ scenario: of }: VerdictCase) => of === 'harbor';
   await Promise.all([judge(plain, (one) => !needsImage(one)), judge(withImages, needsImage)]);
-  await rm(folder, { recursive: true, force: true });
+  console.error(`${name}: all ${cases.length} after ${Math.round((performance.now() - startMs) / 1000)} s`);
   return toRun(cases, views, (performance.now() - startMs) / 1000);
 }
 
