@@ -24,12 +24,18 @@ const found: readonly (readonly [string, string, Attacked['outcome'], RegExp])[]
   ['arithmetic', 'arithmetic', 'rewarded', /never as arithmetic/],
   ['arithmetic-in-a-file', 'arithmetic', 'rewarded', /never as arithmetic/],
   ['pattern', 'pattern', 'rewarded', /a pattern/],
+  ['arithmetic-on-output', 'arithmetic', 'rewarded', /never as arithmetic/],
+  ['pattern-in-output', 'pattern', 'rewarded', /a pattern/],
+  ['exported-secret', 'read-expected', 'rewarded', /expected values out of/],
+  ['secret-in-environment', 'link-to-environ', 'rewarded', /readFolder/],
+  ['text-on-standard-input', 'link-to-stdin', 'rewarded', /readFolder/],
   ['exit-code', 'exit-zero', 'rewarded', /exit code/],
   ['exit-code', 'equal-to-everything', 'rewarded', /as JSON/],
   ['expected-in-reach', 'read-expected', 'rewarded', /expected values out of/],
   ['rounding', 'near-number', 'rewarded', /exactly/],
   ['quote', 'quote', 'escaped', /lowest reward/],
   ['chmod', 'break-its-judge', 'escaped', /control/],
+  ['moved-files', 'break-its-judge', 'escaped', /control/],
   ['missing-program', 'missing-program', 'escaped', /lowest reward/],
   ['surrogate', 'lone-surrogate', 'escaped', /errors="replace"/],
   ['backtracking', 'many-newlines', 'froze', /linear time/],
@@ -75,8 +81,9 @@ describe('holes that are put into verifiers', { skip, timeout: 300_000 }, () => 
         baseline,
         signal,
       });
-    // A few variants are enough: the one that gets through is among them.
-    for (const play of hacker.plays(baseline.target).slice(0, 3)) {
+    // What programs print comes last, so it is tried before the many texts.
+    const played = hacker.plays(baseline.target);
+    for (const play of [...played.slice(0, 3), ...played.slice(3).toReversed()]) {
       const naive = await run([play], false);
       if (naive?.outcome !== 'held') return { naive, safe: await run([play], true), fix: hacker.fix };
     }

@@ -1,7 +1,8 @@
 // Hackers that break the verifier with a text: a bad answer becomes no reward, and is sampled again. Each text is the answer, and the
 // content of every file that the verifier reads.
 
-import { type Hacker, type HackerTarget, inSandbox, type Play, quote, sayEach } from './hacker.ts';
+import { type Hacker, type HackerTarget, inSandbox, type Play, quote } from './hacker.ts';
+import { sayAndPrintEach } from './programs.ts';
 
 const parse =
   'Parse what the agent wrote inside a try: a text that cannot be read is a wrong answer, so return the lowest reward. Report with `reward` only numbers that your check computed.';
@@ -94,7 +95,7 @@ export const textDodgers: readonly Hacker[] = [
       kind: 'dodge',
       explain,
       fix,
-      plays: (target) => sayEach(target, texts),
+      plays: (target) => sayAndPrintEach(target, texts),
     }),
   ),
   {

@@ -1,6 +1,6 @@
 // Where a hacker puts a program of its own: in its answer, where that is the program, and in every file or module that the verifier runs.
 
-import type { HackerTarget, Play } from './hacker.ts';
+import { type HackerTarget, type Play, quote, sayEach } from './hacker.ts';
 import { inFence, languageOf } from './wrong.ts';
 
 interface HackerProgram {
@@ -25,6 +25,16 @@ export function playProgram(target: HackerTarget, program: HackerProgram): Play 
 export function programPlays(target: HackerTarget, ...programs: readonly HackerProgram[]): readonly Play[] {
   return programs.flatMap((program) => playProgram(target, program) ?? []);
 }
+
+/** The same text as the answer and in every file, and the first ones as what its programs print. */
+export function sayAndPrintEach(target: HackerTarget, texts: readonly string[]): readonly Play[] {
+  const printed = texts
+    .slice(0, mostPrinted)
+    .map((text) => ({ python: `print(${JSON.stringify(text)})`, shell: `printf '%s\\n' ${quote(text)}` }));
+  return [...sayEach(target, texts), ...(target.scenario === 'code' ? [] : programPlays(target, ...printed))];
+}
+
+const mostPrinted = 2;
 
 const codeFiles = ({ python, c }: HackerProgram): (readonly [string, string])[] => [
   ['/workspace/solution.py', python],
