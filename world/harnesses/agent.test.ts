@@ -4,11 +4,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import type { Trajectory } from '@millrace/protocol';
 import { harnessCatalog, probeBubblewrap } from '@millrace/sandbox';
 import { type FakeBackend, findWrongToken, openFakeBackend, qwen3Folder, TestService } from '@millrace/testkit';
 import { z } from 'zod';
 import { worldCacheFolder } from '../engines/world-cache.ts';
+import { findForeignPrompts } from './foreign-prompts.ts';
 import { harnessPolicy, shellTask, sweTask } from './scripted-policy.ts';
 
 const probe = await probeBubblewrap();
@@ -90,15 +90,3 @@ describe('a harness as the agent of a rollout', { skip: probe.ok ? false : `${pr
     await assert.rejects(service.client.submit([{ scenario: 'shell', agent: 'codx', task }]), /agent: no harness is named "codx".*codex/);
   });
 });
-
-/** The prompts that the backend got for a rollout and that its trajectory does not have, id by id. */
-function findForeignPrompts({ rolloutId, segments }: Trajectory, { requests }: FakeBackend): string[] {
-  const ids: number[] = [];
-  const contexts = segments.map(({ tokenIds }) => {
-    ids.push(...tokenIds);
-    return ids.join();
-  });
-  const own = requests.filter(({ id = '' }) => id.startsWith(rolloutId));
-  assert.ok(own.length >= 3, `${own.length} requests of ${rolloutId}`);
-  return own.flatMap(({ promptIds }) => (contexts.includes(promptIds.join()) ? [] : [`a prompt of ${promptIds.length} tokens`]));
-}

@@ -14,7 +14,7 @@ export interface FoundWire {
   readonly address: WireAddress;
 }
 
-/** Undefined for any other path. */
+/** Undefined for any other path. Throws where a client would otherwise try again. */
 export function findWire(method: string, path: string, query: URLSearchParams): FoundWire | undefined {
   const found = (wire: Wire, what: FoundWire['what'] = 'reply', address: WireAddress = {}) => ({ wire, what, address });
   switch (`${method} ${path}`) {
@@ -27,7 +27,8 @@ export function findWire(method: string, path: string, query: URLSearchParams): 
     case 'POST /v1/messages/count_tokens':
       return found(anthropicWire, 'count');
     case 'GET /v1/responses':
-      return found({ ...responsesWire, parse: refuseWebSocket });
+      // Codex then sends its requests over HTTP at once; after a 404 it tries again for seconds.
+      throw new GatewayError('no-websocket', 'there is no WebSocket here: send a POST request');
     case 'GET /v1/models':
       return found(chatWire, 'models');
   }
@@ -36,11 +37,6 @@ export function findWire(method: string, path: string, query: URLSearchParams): 
   const isStreamed = action === 'streamGenerateContent';
   if (isStreamed && query.get('alt') !== 'sse') return found({ ...geminiWire, parse: refuseArray });
   return found(geminiWire, 'reply', definedOf({ model, isStreamed }));
-}
-
-/** Codex then sends its requests as HTTP at once; after a 404 it tries again for seconds. */
-function refuseWebSocket(): never {
-  throw new GatewayError('no-websocket', 'there is no WebSocket here: send a POST request');
 }
 
 function refuseArray(): never {
