@@ -184,6 +184,21 @@ test('the picture of the packages in ARCHITECTURE.md is drawn from the imports',
   assert.ok(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').includes(drawPackages()), 'write it again: node scripts/write-docs.ts');
 });
 
+test('the walks in ARCHITECTURE.md go along imports, and their numbers are true', () => {
+  const text = readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8').split('## Walks')[1]?.split('\n## ')[0] ?? '';
+  const walks = [...text.matchAll(/\*\*(.+): (\d+) files\.\*\*\n((?:[→⇢]? ?`.*\n)+)/g)];
+  assert.equal(walks.length, 3);
+  for (const [, title, count, lines = ''] of walks) {
+    const steps = [...lines.matchAll(/^([→⇢]?) ?`([^`]+)`/gm)].map(([, arrow, path]) => ({ arrow, path: `packages/${path}` }));
+    assert.equal(steps.length, Number(count), title);
+    for (const [index, { arrow, path }] of steps.entries()) {
+      assert.ok(existsSync(join(root, path)), path);
+      const before = steps[index - 1]?.path ?? path;
+      if (arrow === '→') assert.ok(isImported(before, path) || isImported(path, before), `${before} → ${path}`);
+    }
+  }
+});
+
 test('every package says in a README what it promises and how to test it alone', () => {
   refuse(
     globSync('packages/*/package.json', { cwd: root })
@@ -376,6 +391,13 @@ function findRings(arrows: ReadonlyMap<string, ReadonlyMap<string, string>>): st
     if (last !== undefined) rings.push(`${start}: its own imports lead back to it, last through ${last}`);
   }
   return rings;
+}
+
+/** Whether `from` imports this file, or its package by its name. */
+function isImported(from: string, to: string): boolean {
+  const [text, name] = [readFileSync(join(root, from), 'utf8'), packageOf(to)];
+  const names = [...text.matchAll(/from '([^']+)'/g)].map(([, one = '']) => one);
+  return names.some((one) => join(dirname(from), one) === to || (name !== packageOf(from) && one === `@millrace/${name}`));
 }
 
 function packageOf(path: string): string | undefined {
