@@ -26,6 +26,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   'turn-cost': async () => (await import('./turns/turn-cost.ts')).runTurnCostBench(),
   tokenizer: async () => (await import('./turns/tokenizer.ts')).runTokenizerBench(),
   reasoning: async () => (await import('./turns/reasoning.ts')).runReasoningBench(),
+  cancel: async () => (await import('./cancel.ts')).runCancelBench(),
   overlap: async () => (await import('./overlap.ts')).runOverlapBench(),
   'reply-cost': async () => (await import('./turns/reply-cost.ts')).runReplyCostBench(),
   'service-cost': async () => (await import('./turns/service-cost.ts')).runServiceCostBench(),

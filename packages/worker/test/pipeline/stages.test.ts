@@ -4,35 +4,14 @@ import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import type { RolloutState, SubmissionInput } from '@millrace/protocol';
 import { probeBubblewrap } from '@millrace/sandbox';
-import type { Scenario } from '@millrace/scenarios';
 import { processesInSandboxesOf } from '@millrace/testkit';
-import { z } from 'zod';
-import { bash, says, shell, toRecord, WorkerBed } from './worker-bed.ts';
+import { cancelCases, gated, makeGated } from './cancel-cases.ts';
+import { says, shell, toRecord, WorkerBed } from './worker-bed.ts';
 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
-/** A scenario without a sandbox whose init or evaluate ends when the test opens the gate, and ignores its signal. */
-function makeGated(closed: 'init' | 'evaluate') {
-  const gate = Promise.withResolvers<void>();
-  const scenario: Scenario = {
-    name: 'gated',
-    task: z.unknown(),
-    async init() {
-      if (closed === 'init') await gate.promise;
-      return { messages: [{ role: 'user', content: 'go' }], tools: ['finish'] };
-    },
-    async evaluate() {
-      if (closed === 'evaluate') await gate.promise;
-      return { reward: 1 };
-    },
-  };
-  return { scenario, open: () => gate.resolve() };
-}
-
-const gated = (id: string) => ({ id, scenario: 'gated', task: {} });
 const plain = (id: string) => ({ id, scenario: 'math', task: { question: '1+1?', answer: '2' } });
 
 describe('stages', { skip }, () => {
@@ -94,42 +73,17 @@ describe('stages', { skip }, () => {
     for (const id of ids) assert.equal((await bed.ended(id)).state, 'done');
   });
 
-  const cancelled: [string, RolloutState, () => Promise<{ bed: WorkerBed; input: SubmissionInput }>][] = [
-    [
-      'init, in a scenario that ignores its signal',
-      'init',
-      async () => ({ bed: await WorkerBed.open({ scenarios: [makeGated('init').scenario] }), input: gated('c') }),
-    ],
-    ['init, while a script runs', 'init', async () => ({ bed: await WorkerBed.open(), input: shell('c', { setup: 'sleep 60' }) })],
-    ['run, while it waits for a backend', 'run', async () => ({ bed: await WorkerBed.open({ withoutBackend: true }), input: shell('c') })],
-    ['run, while the model samples', 'run', async () => ({ bed: await WorkerBed.open({ latencyMs: 60_000 }), input: shell('c') })],
-    [
-      'run, while a command runs',
-      'run',
-      async () => ({ bed: await WorkerBed.open({ policy: says(bash('trap "" INT TERM; sleep 60')) }), input: shell('c') }),
-    ],
-    [
-      'evaluate, in a scenario that ignores its signal',
-      'evaluate',
-      async () => ({ bed: await WorkerBed.open({ scenarios: [makeGated('evaluate').scenario] }), input: gated('c') }),
-    ],
-    ['evaluate, while a check runs', 'evaluate', async () => ({ bed: await WorkerBed.open(), input: shell('c', { check: 'sleep 60' }) })],
-  ];
-
-  for (const [where, state, open] of cancelled) {
-    test(`cancelling takes effect within a second in ${where}`, async () => {
+  for (const [where, state, open] of cancelCases) {
+    test(`cancelling ends what would run for a minute or for ever in ${where}`, async () => {
       const { bed, input } = await open();
       await using _bed = bed;
       await bed.startWorker();
       const id = await bed.submit(input);
       await bed.reach(id, state);
-      const askedAt = performance.now();
       assert.equal(await bed.store.cancel(id, { tombstoneMs: 1000 }), 'asked');
       const record = await bed.ended(id);
-      const tookMs = performance.now() - askedAt;
       assert.equal(record.state, 'cancelled');
       assert.equal(record.result?.reward, null);
-      assert.ok(tookMs < 1000, `it took ${Math.round(tookMs)} ms`);
       assert.deepEqual(await processesInSandboxesOf(bed.runDir), []);
       assert.deepEqual(
         (await readdir(bed.runDir)).filter((name) => name.startsWith('sb-')),
