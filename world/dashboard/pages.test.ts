@@ -93,6 +93,18 @@ describe('the dashboard', { skip: skipBrowser, timeout: 600_000 }, () => {
     assert.equal((await scene.client.policy.get()).state, 'running');
   });
 
+  test('what a trainer posted is shown over its steps, and at the token that it belongs to', async () => {
+    await using visited = await visit(browser, { url: scene.service.url });
+    await visited.go('training');
+    const trainer = visited.page.getByRole('region', { name: 'Trainer' });
+    await trainer.getByRole('img', { name: /Mismatch of logprobs over steps.*gpu-0/ }).waitFor();
+    assert.match((await trainer.getByRole('row', { name: /gpu-0/ }).textContent()) ?? '', /gpu-0/);
+    await visited.go('rollout/fix-1%3A0?tab=tokens');
+    await visited.page.getByRole('button', { name: 'mismatch' }).click();
+    await visited.page.locator('.tk-lp0, .tk-lp1, .tk-lp2, .tk-lp3').first().hover();
+    await visited.page.locator('.token-facts', { hasText: /recomputed -.*advantage 1\.5.*KL .*step 1 of run-a/ }).waitFor();
+  });
+
   test('hostile output is text: nothing runs, nothing turns around', async () => {
     await using visited = await visit(browser, { url: scene.service.url });
     const { page } = visited;

@@ -32,12 +32,14 @@ export async function openScene({ latencyMs = 5 } = {}): Promise<DashboardScene>
 }
 
 /** Runs everything to its end. */
-export async function fillScene({ client }: DashboardScene, { versions = 6, groups = 4 } = {}): Promise<void> {
+export async function fillScene(scene: DashboardScene, { versions = 6, groups = 4 } = {}): Promise<void> {
+  const { client } = scene;
   for (let version = 1; version <= versions; version++) {
     await runAll(client, [
       ...Array.from({ length: groups }, (_, group) => makeSiblings(`sum-${version}-${group}`, makeSum(version * 10 + group), 4)).flat(),
       ...makeSiblings(`fix-${version}`, fixTask, 4),
     ]);
+    await postStep(scene, version, version === versions);
     if (version === versions) break;
     await client.policy.pause();
     await client.policy.resume({ policy_version: version + 1 });
@@ -52,6 +54,30 @@ export async function fillScene({ client }: DashboardScene, { versions = 6, grou
     target: 4,
   });
   for await (const _ of client.batches.groups(batch.id)); // to its end
+}
+
+/** What a trainer posts after a step: recomputed logprobs that are a little off, and in the last step more. */
+async function postStep({ service, client }: DashboardScene, step: number, isLast: boolean): Promise<void> {
+  const samples = [];
+  for (const index of [0, 1, 2, 3]) {
+    const id = `fix-${step}:${index}`;
+    const { segments } = await client.trajectory(id);
+    const recorded = segments.filter(({ kind }) => kind === 'sampled').flatMap(({ logprobs }) => [...logprobs]);
+    const off = isLast ? 0.4 : 0.02;
+    samples.push({
+      rollout_id: id,
+      advantage: index === 0 ? 1.5 : -0.5,
+      logprobs: recorded.map((value, at) => value + off * Math.sin(step + at)),
+      kl: recorded.map((_, at) => 0.01 * (1 + Math.cos(at))),
+    });
+  }
+  const numbers = { loss: 0.4 / step, kl: 0.002 * step, entropy: 1.6 - 0.1 * step, clip_share: 0.01 * step };
+  const reply = await fetch(`${service.url}/v1/trainer/steps`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${adminKey}` },
+    body: JSON.stringify({ run: 'run-a', step, policy_version: step + 1, ...numbers, metrics: { lr: 1e-6 }, samples }),
+  });
+  if (!reply.ok) throw new Error(await reply.text());
 }
 
 export async function runAll(client: Client, submissions: readonly SubmissionInput[]): Promise<void> {

@@ -53,13 +53,13 @@ test('branches keep their segments apart', () => {
 
 test('a token is coloured by mask, logprob, version or source', () => {
   const sampled = makeSegment('sampled', [4], { policy_versions: { first: 9, last: 10 } });
-  assert.equal(colourOf('mask', sampled, -1), 'tk-trained');
-  assert.equal(colourOf('mask', prompt, Number.NaN), 'tk-context');
-  assert.equal(colourOf('logprob', sampled, -0.001), 'tk-lp0');
-  assert.equal(colourOf('logprob', sampled, -9), 'tk-lp8');
-  assert.equal(colourOf('logprob', prompt, Number.NaN), 'tk-none');
-  assert.equal(colourOf('version', sampled, -1), 'tk-c2');
-  assert.equal(colourOf('source', prompt, Number.NaN), 'tk-prompt');
+  assert.equal(colourOf('mask', sampled, { logprob: -1 }), 'tk-trained');
+  assert.equal(colourOf('mask', prompt, { logprob: Number.NaN }), 'tk-context');
+  assert.equal(colourOf('logprob', sampled, { logprob: -0.001 }), 'tk-lp0');
+  assert.equal(colourOf('logprob', sampled, { logprob: -9 }), 'tk-lp8');
+  assert.equal(colourOf('logprob', prompt, { logprob: Number.NaN }), 'tk-none');
+  assert.equal(colourOf('version', sampled, { logprob: -1 }), 'tk-c2');
+  assert.equal(colourOf('source', prompt, { logprob: Number.NaN }), 'tk-prompt');
   assert.equal(logprobClass(Number.NEGATIVE_INFINITY), 8);
   assert.ok(toLegend('version', [sampled]).some(({ label }) => label === 'version 10'));
   assert.equal(toPercent(Math.log(0.5)), '50 %');

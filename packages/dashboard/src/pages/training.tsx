@@ -7,6 +7,7 @@ import { formatCount, formatNumber, formatShare, formatTime } from '../logic/for
 import { toHarmless } from '../logic/harmless.ts';
 import { Empty, ErrorNote, Panel, Reward } from '../parts/bits.tsx';
 import { Chart } from '../parts/chart.tsx';
+import { TrainerPanels } from './trainer-panels.tsx';
 
 const charts: readonly {
   readonly title: string;
@@ -78,6 +79,7 @@ export function TrainingPage({ scenario }: { readonly scenario: string | undefin
           <Points points={points} />
         </>
       )}
+      <TrainerPanels />
     </div>
   );
 }

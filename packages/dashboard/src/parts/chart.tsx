@@ -19,6 +19,8 @@ interface ChartProps {
   readonly to?: number;
   readonly points?: boolean;
   readonly xLabel?: string;
+  /** Dashed lines at these places of the x axis. */
+  readonly marks?: readonly number[];
 }
 
 const lineColours = ['--line-0', '--line-1', '--line-2', '--line-3', '--line-4', '--line-5', '--line-6', '--line-7'];
@@ -31,13 +33,19 @@ export function Chart(props: ChartProps) {
   const data = [x as number[], ...lines.map(({ values }) => values as (number | null)[])] as UPlot.AlignedData;
   const newest = useRef(data);
   newest.current = data;
+  const marks = useRef(props.marks);
+  marks.current = props.marks;
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new chart only for other lines or another theme
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
     const draw = () => {
       plot.current?.destroy();
-      plot.current = new UPlot(toOptions(element, props), newest.current, element);
+      plot.current = new UPlot(
+        { ...toOptions(element, props), hooks: { draw: [(drawn) => drawMarks(drawn, marks.current ?? [])] } },
+        newest.current,
+        element,
+      );
     };
     draw();
     const size = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height }));
@@ -54,6 +62,21 @@ export function Chart(props: ChartProps) {
   useEffect(() => plot.current?.setData(newest.current));
   const last = lines.map((line) => `${line.label}: ${line.values.findLast((value) => value !== null) ?? 'none'}`).join(', ');
   return <div className="chart" ref={place} role="img" aria-label={`${label}. Last values: ${last}`} />;
+}
+
+function drawMarks({ ctx, bbox, valToPos }: UPlot, marks: readonly number[]): void {
+  ctx.save();
+  ctx.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue('--faint');
+  ctx.setLineDash([3, 5]);
+  for (const mark of marks) {
+    const x = Math.round(valToPos(mark, 'x', true));
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
 }
 
 /** Of the reader's clock. */

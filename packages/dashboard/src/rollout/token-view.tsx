@@ -1,13 +1,14 @@
 // Every token of a trajectory, coloured by what the reader asks for. Blocks of tokens are drawn when they come near the screen, so that a
 // trajectory of any length opens at once.
 
-import type { TokenPieces, TrajectoryView } from '@millrace/protocol';
+import type { TokenPieces, TrainerSampleList, TrajectoryView } from '@millrace/protocol';
 import { memo, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
-import { useReply } from '../api/hooks.ts';
-import { type Colouring, colourings, colourOf, toLegend, toPercent } from '../logic/colours.ts';
+import { useReply, useSurroundings } from '../api/hooks.ts';
+import { type Colouring, colourings, colourOf, toLegend, toPercent, trainerColourings } from '../logic/colours.ts';
 import { formatCount, formatNumber, formatShare } from '../logic/format.ts';
 import { toHarmless, toVisibleToken } from '../logic/harmless.ts';
 import { listBranches, summariseLogprobs, type TokenBlock, type TokenColumns, toBlocks, toColumns } from '../logic/tokens.ts';
+import { type TrainerColumns, toTrainerColumns } from '../logic/trainer.ts';
 import { Branches } from './conversation.tsx';
 
 const blockSize = 256;
@@ -19,6 +20,7 @@ interface Drawing {
   readonly columns: TokenColumns;
   readonly pieces: Readonly<Record<string, string>> | null;
   readonly by: Colouring;
+  readonly trainer: TrainerColumns | undefined;
 }
 
 export function TokenView({ trajectory }: { readonly trajectory: TrajectoryView }) {
@@ -30,7 +32,11 @@ export function TokenView({ trajectory }: { readonly trajectory: TrajectoryView 
   const branches = useMemo(() => listBranches(segments), [segments]);
   const columns = useMemo(() => toColumns(segments, branches.get(branch) ?? []), [segments, branches, branch]);
   const blocks = useMemo(() => toBlocks(columns, blockSize), [columns]);
-  const drawing = useMemo<Drawing>(() => ({ trajectory, columns, pieces: data?.pieces ?? null, by }), [trajectory, columns, data, by]);
+  const trainer = useTrainer(trajectory, branch);
+  const drawing = useMemo<Drawing>(
+    () => ({ trajectory, columns, pieces: data?.pieces ?? null, by, trainer }),
+    [trajectory, columns, data, by, trainer],
+  );
   const onPointer = (event: PointerEvent) => {
     const at = event.target instanceof HTMLElement ? event.target.dataset.at : undefined;
     setHovered(at === undefined ? undefined : Number(at));
@@ -40,7 +46,7 @@ export function TokenView({ trajectory }: { readonly trajectory: TrajectoryView 
       <div className="toolbar">
         <fieldset className="branches">
           <legend>colour by</legend>
-          {colourings.map((name) => (
+          {[...colourings, ...(trainer === undefined ? [] : trainerColourings)].map((name) => (
             <button
               key={name}
               type="button"
@@ -63,6 +69,25 @@ export function TokenView({ trajectory }: { readonly trajectory: TrajectoryView 
       <TokenFacts drawing={drawing} at={hovered} />
     </>
   );
+}
+
+/** What a trainer posted of this branch. */
+function useTrainer({ rollout_id, segments }: TrajectoryView, branch: number): TrainerColumns | undefined {
+  const { session } = useSurroundings();
+  const path = `/v1/rollouts/${encodeURIComponent(rollout_id)}/trainer`;
+  const { data } = useReply<TrainerSampleList>(session.live ? path : undefined);
+  return useMemo(() => (data === undefined ? undefined : toTrainerColumns(segments, branch, data)), [segments, branch, data]);
+}
+
+function numbersOf({ columns, trainer }: Drawing, at: number) {
+  const logprob = columns.logprob[at] ?? Number.NaN;
+  if (trainer === undefined) return { logprob };
+  const [recomputed = Number.NaN, advantage = Number.NaN, kl = Number.NaN] = [
+    trainer.recomputed[at],
+    trainer.advantage[at],
+    trainer.kl[at],
+  ];
+  return { logprob, recomputed, advantage, kl };
 }
 
 function Legend({ by, trajectory }: { readonly by: Colouring; readonly trajectory: TrajectoryView }) {
@@ -121,7 +146,8 @@ const Block = memo(function Block({ block, drawing }: { readonly block: TokenBlo
   );
 });
 
-function Tokens({ block, drawing: { trajectory, columns, pieces, by } }: { readonly block: TokenBlock; readonly drawing: Drawing }) {
+function Tokens({ block, drawing }: { readonly block: TokenBlock; readonly drawing: Drawing }) {
+  const { trajectory, columns, pieces, by } = drawing;
   const segment = trajectory.segments[block.segment];
   if (segment === undefined) return null;
   return Array.from({ length: block.to - block.from }, (_, offset) => {
@@ -129,7 +155,7 @@ function Tokens({ block, drawing: { trajectory, columns, pieces, by } }: { reado
     const id = columns.ids[at] ?? 0;
     const piece = pieces?.[id];
     return (
-      <span key={at} data-at={at} className={`tk ${colourOf(by, segment, columns.logprob[at] ?? Number.NaN)}`}>
+      <span key={at} data-at={at} className={`tk ${colourOf(by, segment, numbersOf(drawing, at))}`}>
         {piece === undefined ? `${id} ` : toVisibleToken(piece)}
         {piece?.includes('\n') ? <br /> : null}
       </span>
@@ -137,10 +163,11 @@ function Tokens({ block, drawing: { trajectory, columns, pieces, by } }: { reado
   });
 }
 
-function TokenFacts({ drawing: { trajectory, columns, pieces }, at }: { readonly drawing: Drawing; readonly at: number | undefined }) {
+function TokenFacts({ drawing, at }: { readonly drawing: Drawing; readonly at: number | undefined }) {
+  const { trajectory, columns, pieces, trainer } = drawing;
   if (at === undefined) return <div className="token-facts faint">Point at a token for its id and logprob.</div>;
   const id = columns.ids[at] ?? 0;
-  const logprob = columns.logprob[at] ?? Number.NaN;
+  const { logprob, recomputed = Number.NaN, advantage = Number.NaN, kl = Number.NaN } = numbersOf(drawing, at);
   const segment = trajectory.segments[columns.segment[at] ?? 0];
   return (
     <div className="token-facts">
@@ -156,6 +183,18 @@ function TokenFacts({ drawing: { trajectory, columns, pieces }, at }: { readonly
       </span>
       {segment?.policy_versions === undefined ? null : <span>version {segment.policy_versions.last}</span>}
       {segment?.backend === undefined ? null : <span>{toHarmless(segment.backend)}</span>}
+      {Number.isNaN(recomputed) ? null : (
+        <span>
+          recomputed {recomputed.toFixed(4)} (by {(recomputed - logprob).toFixed(4)})
+        </span>
+      )}
+      {Number.isNaN(advantage) ? null : <span>advantage {formatNumber(advantage, 4)}</span>}
+      {Number.isNaN(kl) ? null : <span>KL {formatNumber(kl, 5)}</span>}
+      {trainer === undefined ? null : (
+        <span>
+          step {trainer.step} of {toHarmless(trainer.run)}
+        </span>
+      )}
     </div>
   );
 }
