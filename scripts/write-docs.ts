@@ -1,8 +1,8 @@
-// Writes the pages that are made from code: docs/configuration.md, docs/cli.md, the table of log events in
-// docs/operations.md, what was proven for each trainer and version in docs/trainers.md, and the picture of packages in ARCHITECTURE.md.
+// Writes the pages that are made from code: docs/configuration.md, docs/cli.md, the tables of log events in
+// docs/operations.md and of metrics in docs/traces.md, what was proven for each trainer and version in docs/trainers.md, and the picture of packages in ARCHITECTURE.md.
 
 import { readFile, writeFile } from 'node:fs/promises';
-import { renderConfigDoc, renderLogEvents } from '@millrace/server';
+import { renderConfigDoc, renderLogEvents, renderMetrics } from '@millrace/server';
 import { renderCliDoc } from 'millrace';
 import { readProofs, renderProofs } from '../world/trainers/bed/proof-table.ts';
 import { readVersionProofs, renderVersionProofs } from '../world/versions/version-table.ts';
@@ -13,6 +13,7 @@ await writeFile(new URL('../docs/cli.md', import.meta.url), await renderCliDoc()
 
 await writeBetween('../ARCHITECTURE.md', 'packages', drawPackages());
 await writeBetween('operations.md', 'log events', renderLogEvents());
+await writeBetween('traces.md', 'metrics', renderMetrics());
 await writeBetween('trainers.md', 'trainers', renderProofs(readProofs()));
 await writeBetween('trainers.md', 'versions', renderVersionProofs(readVersionProofs()));
 

@@ -23,7 +23,7 @@ const sources = readSources(['packages/*/src/**/*.ts', 'bench/**/*.ts', 'example
 );
 const tests = readSources(['packages/*/test/**/*.ts', 'test/**/*.ts', 'bench/**/*.test.ts', 'examples/**/*.test.ts', 'world/**/*.test.ts']);
 /** The packages that make up the service, from the ground up. */
-const servicePackages = ['base', 'answers', 'model', 'engines', 'sandbox', 'store', 'scenarios', 'worker', 'server'];
+const servicePackages = ['base', 'answers', 'model', 'engines', 'sandbox', 'store', 'scenarios', 'worker', 'tracing', 'server'];
 const serviceSources = sources.filter(({ path }) => servicePackages.includes(packageOf(path) ?? ''));
 
 /** The floors of the packages that have some, from the ground up. */
@@ -62,6 +62,7 @@ const packageImports: Readonly<Record<string, readonly string[]>> = {
   store: ['protocol', 'base', 'engines'],
   scenarios: ['protocol', 'base', 'answers', 'model', 'sandbox'],
   worker: ['protocol', 'gateway', 'base', 'model', 'engines', 'sandbox', 'store', 'scenarios'],
+  tracing: ['base'],
   server: ['protocol', ...servicePackages],
   dashboard: ['protocol'],
   gateway: ['protocol'],

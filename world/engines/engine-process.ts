@@ -16,6 +16,8 @@ interface EngineCommand {
   readonly port?: number | undefined;
   /** How long it may take to become healthy. */
   readonly startMs: number;
+  /** What `GET /health` answers then; a server without this route has another one. */
+  readonly healthyStatus?: number;
 }
 
 /** A running engine; closing one that is shared does nothing. */
@@ -60,14 +62,14 @@ export class EngineProcess implements Engine {
   }
 
   /** Returns when `GET /health` answers 200. The caller closes it. */
-  static async open({ name, program, args, env = {}, startMs, port: given }: EngineCommand): Promise<EngineProcess> {
+  static async open({ name, program, args, env = {}, startMs, healthyStatus = 200, port: given }: EngineCommand): Promise<EngineProcess> {
     const port = given ?? (await chooseFreePort('127.0.0.1'));
     // Its own process group: engines start helpers, and all of them are killed together.
     const options: SpawnOptions = { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true };
     const child = spawn(program, [...args(port)], options);
     const engine = new EngineProcess(name, `http://127.0.0.1:${port}`, child);
     try {
-      await engine.#waitUntilHealthy(startMs);
+      await engine.#waitUntilHealthy(startMs, healthyStatus);
     } catch (error) {
       await engine[Symbol.asyncDispose]();
       throw error;
@@ -101,10 +103,10 @@ export class EngineProcess implements Engine {
     await this.exited();
   }
 
-  async #waitUntilHealthy(startMs: number): Promise<void> {
+  async #waitUntilHealthy(startMs: number, status: number): Promise<void> {
     const deadline = performance.now() + startMs;
     while (this.isRunning && performance.now() < deadline) {
-      if (await isHealthy(this.url)) return;
+      if (await isHealthy(this.url, status)) return;
       await pause(250);
     }
     const what = this.isRunning
@@ -132,9 +134,9 @@ function childrenOf(pid: number): number[] {
   }
 }
 
-async function isHealthy(url: string): Promise<boolean> {
+async function isHealthy(url: string, status: number): Promise<boolean> {
   try {
-    return (await fetch(`${url}/health`, { signal: AbortSignal.timeout(5000) })).ok;
+    return (await fetch(`${url}/health`, { signal: AbortSignal.timeout(5000) })).status === status;
   } catch {
     return false; // it does not listen yet
   }

@@ -24,6 +24,15 @@ export function openLog(options: { readonly level?: string; readonly base?: Fiel
   };
 }
 
+/** The same log with these fields in every line. */
+export function withFields(log: Log, more: Fields): Log {
+  return {
+    info: (event, fields) => log.info(event, { ...fields, ...more }),
+    warn: (event, fields) => log.warn(event, { ...fields, ...more }),
+    error: (event, fields) => log.error(event, { ...fields, ...more }),
+  };
+}
+
 /** The stacks of an error and its causes, for log fields. */
 export function stackOf(error: unknown): string {
   const errors: Error[] = [];

@@ -161,6 +161,7 @@ export const rolloutResult = z.object({
   policy_versions: policySpan.nullable(),
   backends: z.array(backendId),
   timings,
+  trace_id: z.string().optional().describe('Of its OpenTelemetry trace; absent if it was not traced.'),
 });
 export type RolloutResult = z.infer<typeof rolloutResult>;
 

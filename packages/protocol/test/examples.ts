@@ -157,6 +157,7 @@ export function makeRolloutView(): RolloutView {
         model_ms: 1800,
         tool_ms: 150,
       },
+      trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
     },
     failure: null,
     failures: [failure],

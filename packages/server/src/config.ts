@@ -15,6 +15,7 @@ import { samplingConfig } from './batches/sampling-config.ts';
 import { machineConfig } from './cluster/machine-config.ts';
 import { slurmConfig } from './cluster/slurm-config.ts';
 import { httpConfig } from './http/request/http-config.ts';
+import { tracingConfig } from './tracing-config.ts';
 
 export const serviceConfig = z.strictObject({
   data: z.string().min(1).default('.millrace').describe('Folder of the store, on a disk of this machine; not on a network file system.'),
@@ -48,6 +49,7 @@ export const serviceConfig = z.strictObject({
     ),
   judge: judgeConfig.prefault({}),
   gym: gymConfig.prefault({}),
+  tracing: tracingConfig.prefault({}),
   slurm: slurmConfig.prefault({}),
 });
 

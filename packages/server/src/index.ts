@@ -8,6 +8,7 @@ export { type SlurmConfig, type SlurmRole, slurmRoles } from './cluster/slurm-co
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
 export { viewFile } from './http/dashboard/view-file.ts';
+export { renderMetrics } from './http/metrics/metrics-doc.ts';
 export { renderLogEvents } from './log-events.ts';
 export { openDriver, openLayers, openServer, openServiceStore, openWorker, StartError } from './service.ts';
 export { type Check, checkModel, checkPort, checkRunFolder, lookAtBackend, type ModelCheck, runStartChecks } from './start-checks.ts';

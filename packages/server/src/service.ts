@@ -35,6 +35,7 @@ import {
   toDiskLimits,
   toStoreAddress,
 } from '@millrace/store';
+import { openTracing } from '@millrace/tracing';
 import { BackendPool, GatewayHost, probeNewServer, sampleTokenizer, Worker } from '@millrace/worker';
 import { BatchKeeper } from './batches/batch-keeper.ts';
 import { TaskFiles } from './batches/task-files.ts';
@@ -161,6 +162,8 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
   const scenarios = options.scenarios ?? (await orStartError(() => loadScenarios(config.scenarios, toBuiltIn(config, log))));
   const outside = stack.use(await orStartError(async () => new OutsideTools(config.tools)));
   const gateways = stack.use(await GatewayHost.open({ host: config.pipeline.gatewayHost, clock: systemClock, log }));
+  const tracing = await openWorkerTracing(config, options);
+  if (tracing) stack.use(tracing);
   const { prompts } = config;
   const texts = prompts === undefined ? undefined : await orStartError(async () => readPrompts(prompts));
   const worker = stack.use(
@@ -181,13 +184,25 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       outside,
       gateways,
       harnesses: new HarnessShelf(config.run, config.harnesses),
-      ...definedOf({ prompts: texts, launch: options.launch }),
+      ...definedOf({ prompts: texts, launch: options.launch, tracing }),
     }),
   );
   await worker.start();
   log.info('worker-start', { workerId: worker.id });
   const owned = stack.move();
   return { worker, model, [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose]() };
+}
+
+/** Undefined if no rollout is traced. */
+async function openWorkerTracing({ tracing: { url, share, headers }, machine }: ServiceConfig, { launch }: ProcessOptions) {
+  if (url === undefined || share === 0) return undefined;
+  const attributes = {
+    'service.name': 'millrace',
+    'service.instance.id': launch,
+    'host.name': machine.name ?? hostname(),
+    'rl.system': 'millrace',
+  };
+  return await openTracing({ url, share, headers, attributes });
 }
 
 function toMachineReport({ machine, sandbox }: ServiceConfig, scenarios: Scenarios): MachineReport {

@@ -70,6 +70,7 @@ export { findWrongToken } from './service/find-wrong-token.ts';
 export { TestMachine, type TestMachineOptions } from './service/machine.ts';
 export { readPastEvents } from './service/past-events.ts';
 export { processesInSandboxesOf, TestService } from './service/service.ts';
+export { checkRolloutTrace, openTraceReceiver, type ReceivedSpan, type TraceReceiver } from './service/trace-receiver.ts';
 export { type BackendContractOptions, type ContractBed, defineBackendContract } from './suites/backend-contract.ts';
 export { type BackendSuiteOptions, defineBackendSuite } from './suites/backend-suite.ts';
 export { type BlobBed, defineBlobSuite } from './suites/blobs/blob-suite.ts';

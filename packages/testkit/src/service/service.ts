@@ -31,6 +31,7 @@ interface TestServiceOptions {
   readonly gym?: Readonly<Record<string, unknown>>;
   readonly tools?: Readonly<Record<string, unknown>>;
   readonly harnesses?: readonly unknown[];
+  readonly tracing?: Readonly<Record<string, unknown>>;
   readonly scenarios?: readonly string[];
   /** The folder of the store; by default in that of the service. */
   readonly data?: string;

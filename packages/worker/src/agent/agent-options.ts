@@ -2,6 +2,7 @@
 
 import type { Clock } from '@millrace/base/clock';
 import type { Pace } from '@millrace/base/pace';
+import type { TraceSpan } from '@millrace/base/trace-span';
 import type { Conversation } from '@millrace/model';
 import type { Limits, Message, Sampling, SamplingInput } from '@millrace/protocol';
 import type { Sandbox } from '@millrace/sandbox';
@@ -42,6 +43,8 @@ export interface AgentOptions {
   readonly clock: Clock;
   /** Runs the tokenizer in short steps, so that a long text does not block other rollouts. */
   readonly pace: Pace;
+  /** Above its turns; absent if the rollout is not traced. */
+  readonly span?: TraceSpan;
   onTurn?(report: TurnReport): void;
   /** Called after a turn that calls no tool, which ends the agent's part without it. */
   readonly respond?: Respond;

@@ -17,7 +17,7 @@ export interface TurnPlan {
 }
 
 /** What a turn needs of the agent. */
-type TurnOptions = Pick<AgentOptions, 'sampler' | 'conversation' | 'limits' | 'tally' | 'signal' | 'pace'> & {
+type TurnOptions = Pick<AgentOptions, 'sampler' | 'conversation' | 'limits' | 'tally' | 'signal' | 'pace' | 'span'> & {
   readonly tools: readonly Pick<AgentOptions['tools'][number], 'spec'>[];
 };
 
@@ -39,7 +39,7 @@ export interface TakenTurn {
 
 /** Undefined when the context is full. */
 export async function sampleTurn(options: TurnOptions, { sampling, openText, onTokens }: TurnPlan): Promise<TakenTurn | undefined> {
-  const { sampler, conversation, tools, limits, tally, signal, pace } = options;
+  const { sampler, conversation, tools, limits, tally, signal, pace, span } = options;
   const { ledger } = sampler;
   const maxTokens = chooseTurnTokens(ledger.length, limits, sampling);
   if (maxTokens === 0) return undefined;
@@ -58,7 +58,7 @@ export async function sampleTurn(options: TurnOptions, { sampling, openText, onT
     onPart,
     findStop: (ids) => findStopString(ids, sampling, decode),
     chat: () => ({ messages: ledger.messages, tools: specs }),
-    ...definedOf({ onTokens }),
+    ...definedOf({ onTokens, span }),
   };
   const last = await sampler.sample(request).catch(passContextLength);
   if (!last) return undefined;

@@ -3,6 +3,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { Expired } from '@millrace/base/deadline';
+import { inSpan } from '@millrace/base/trace-span';
 import { appendNext, chooseResultRoom, fitResults, renderNext, renderResults } from '@millrace/model';
 import {
   definedOf,
@@ -14,6 +15,7 @@ import {
   type ToolCall,
 } from '@millrace/protocol';
 import type { AgentEnd, Tool } from '@millrace/scenarios';
+import { toToolSpan, toTurnSpan } from '../inference/span-names.ts';
 import type { AgentOptions } from './agent-options.ts';
 import { sampleTurn, type TakenTurn, type TurnPlan } from './sample-turn.ts';
 import { toTurnSampling } from './turn-sampling.ts';
@@ -30,7 +32,10 @@ export async function runTurns(options: AgentOptions): Promise<AgentEnd> {
   const progress: LoopProgress = { lastText: '', malformedTurns: 0, compactedAt: 0, lastCalls: [], repeats: 0, plan };
   try {
     for (;;) {
-      const stop = await runTurn(options, progress);
+      const { tally, limits } = options;
+      if (tally.turns >= limits.max_turns) return { stopReason: 'max_turns', answer: progress.lastText };
+      const turn = options.span?.begin(toTurnSpan(tally.turns + 1));
+      const stop = await inSpan(turn, (span) => runTurn({ ...options, ...definedOf({ span }) }, progress));
       if (stop) return stop;
     }
   } catch (error) {
@@ -54,7 +59,6 @@ async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<A
   const { tally, limits, clock } = options;
   const { ledger } = options.sampler;
   const stop = (stopReason: StopReason, answer = progress.lastText) => ({ stopReason, answer });
-  if (tally.turns >= limits.max_turns) return stop('max_turns');
   const startedAt = clock.monotonic();
   const sampled = await sampleTurn(options, progress.plan);
   if (!sampled) return (await compact(options, progress, [])) ? undefined : stop('context_overflow');
@@ -162,7 +166,7 @@ async function runCalls(options: AgentOptions, calls: readonly ToolCall[]): Prom
       results.push(toResult(call, `there is no tool ${JSON.stringify(call.name)}; ${describeTools(options.tools)}`));
       continue;
     }
-    const result = await tool.run(call.arguments, context);
+    const result = await inSpan(options.span?.begin(toToolSpan(call)), () => tool.run(call.arguments, context));
     if (result.kind === 'finish') return { results, finish: result.answer };
     results.push(toResult(call, result.text));
   }

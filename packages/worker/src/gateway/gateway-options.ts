@@ -2,6 +2,7 @@
 
 import type { Clock } from '@millrace/base/clock';
 import type { Pace } from '@millrace/base/pace';
+import type { TraceSpan } from '@millrace/base/trace-span';
 import type { Conversation } from '@millrace/model';
 import type { Limits, Sampling } from '@millrace/protocol';
 import type { AgentTally, TurnReport } from '../agent/agent-options.ts';
@@ -17,6 +18,8 @@ export interface GatewayOptions {
   readonly clock: Clock;
   readonly pace: Pace;
   readonly signal: AbortSignal;
+  /** Above its calls; absent if the rollout is not traced. */
+  readonly span?: TraceSpan;
   openSampler(): Sampler;
   onTurn(report: TurnReport): void;
   /** A client left while its turn was sampled; what was sampled is kept. */

@@ -96,7 +96,8 @@ export class GatewaySession implements Disposable {
     const within = AbortSignal.any([this.#options.signal, signal]);
     const specs = tools.map((spec) => ({ spec }));
     try {
-      const options = { sampler, conversation, tools: specs, limits, tally, signal: within, pace };
+      const traced = definedOf({ span: this.#options.span });
+      const options = { sampler, conversation, tools: specs, limits, tally, signal: within, pace, ...traced };
       const taken = await sampleTurn(options, {
         sampling,
         openText: '',

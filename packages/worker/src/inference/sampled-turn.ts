@@ -1,5 +1,6 @@
 // What is asked of the sampler for one turn, and what comes back.
 
+import type { TraceSpan } from '@millrace/base/trace-span';
 import type { GenerateRequest, Generation } from '@millrace/engines';
 import type { BackendId, EngineFacts, Sampling } from '@millrace/protocol';
 
@@ -12,6 +13,8 @@ export interface TurnRequest {
   /** What the ledger's ids were rendered from, for servers that take messages only. */
   readonly chat?: GenerateRequest['chat'];
   readonly signal: AbortSignal;
+  /** Each call is a span below it; absent if the rollout is not traced. */
+  readonly span?: TraceSpan;
   /**
    * Appends a part of a turn to the ledger: of a turn that was cut, which is continued from there, or of one whose weights changed
    * while it was sampled. Without it a part that was cut is discarded.

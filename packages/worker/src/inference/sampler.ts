@@ -17,6 +17,7 @@ import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '@millrace/base/clock';
 import type { Uncharged } from '@millrace/base/deadline';
 import { retry } from '@millrace/base/retry';
+import { errorTypeOf } from '@millrace/base/trace-span';
 import type { Backend, Generation } from '@millrace/engines';
 import type { Ledger } from '@millrace/model';
 import { definedOf, RolloutError } from '@millrace/protocol';
@@ -26,6 +27,7 @@ import type { Pass, PolicyGate } from './policy-gate.ts';
 import type { BackendCall, BackendLease } from './pool/lease.ts';
 import type { BackendPool, MoveReason } from './pool/pool.ts';
 import type { SampledTurn, TurnRequest } from './sampled-turn.ts';
+import { toCallAttributes, toCallSpan } from './span-names.ts';
 import { checkStaleness } from './staleness.ts';
 import { openStreamedPart } from './streamed-part.ts';
 import { endAtStop, isDivisible, type Remainder, toEnd, toRest } from './turn-rest.ts';
@@ -137,7 +139,12 @@ export class Sampler implements Disposable {
         }
       });
     const call = placement.lease.startCall();
+    const span = rest.span?.begin(
+      toCallSpan({ ...placement.lease.entry.record, ...rest, sessionId: this.#options.sessionId, promptTokens: this.ledger.length }),
+    );
     const result = await this.#call(placement, call, { ...rest, uncharged });
+    if (result.part) span?.note(toCallAttributes(result.part));
+    span?.end(result.kind === 'answered' ? undefined : errorTypeOf(result.error));
     this.#report(call, result, clock.monotonic() - startedAt - unchargedMs);
     this.#isBroken = result.kind === 'failed';
     if (result.kind === 'answered' || result.part) return result.part;

@@ -91,6 +91,8 @@ class RolloutResult:
     policy_versions: Optional[PolicySpan]
     backends: tuple[str, ...]
     timings: Timings
+    #: Of its OpenTelemetry trace; None if it was not traced.
+    trace_id: Optional[str] = None
 
 
 @dataclass(frozen=True)

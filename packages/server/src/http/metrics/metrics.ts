@@ -12,6 +12,14 @@ export interface Metrics {
   /** One step of retention. */
   retention(lockMs: number): void;
   render(status: ServiceStatus, options: { readonly isLeader: boolean }): Promise<string>;
+  /** Every metric: the server's own, and those that one of several servers reports for all. */
+  describe(): readonly MetricDescription[];
+}
+
+interface MetricDescription {
+  readonly name: string;
+  readonly help: string;
+  readonly isOwn: boolean;
 }
 
 export function openMetrics(): Metrics {
@@ -38,6 +46,8 @@ export function openMetrics(): Metrics {
       batch.forEach(events);
       batch.forEach(backends.push);
     },
+    describe: () =>
+      [service, own].flatMap((registry) => registry.getMetricsAsArray().map(({ name, help }) => ({ name, help, isOwn: registry === own }))),
     retention: (lockMs) => retention.observe(lockMs / 1000),
     request: (labels, ms) => requests.observe(labels, ms / 1000),
     async render(status, { isLeader }) {

@@ -3,6 +3,7 @@
 
 import type { Clock } from '@millrace/base/clock';
 import { Expired } from '@millrace/base/deadline';
+import { inSpan, type TraceSpan } from '@millrace/base/trace-span';
 import type { ModelDigests } from '@millrace/model';
 import {
   definedOf,
@@ -20,6 +21,7 @@ import type { AgentEnd, Opened, Scenario, Score } from '@millrace/scenarios';
 import type { ClaimedRollout } from '@millrace/store';
 import type { AgentTally } from '../../agent/agent-options.ts';
 import type { JoinedLedger } from '../../gateway/gateway-book.ts';
+import { toStageSpan } from '../../inference/span-names.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
@@ -53,6 +55,9 @@ export class AttemptRecord {
   readonly tally: AgentTally = { turns: 0, malformedCalls: 0, modelMs: 0, toolMs: 0 };
   readonly timings: Timings;
   stage: StageName | undefined;
+  /** Of the attempt, and of its stage; absent if the rollout is not traced. */
+  span: TraceSpan | undefined;
+  stageSpan: TraceSpan | undefined;
   sampler: SampledRecord | undefined;
   model = '';
   digests: ModelDigests | undefined;
@@ -82,6 +87,14 @@ export class AttemptRecord {
     };
   }
 
+  /** The work of a stage, after it waited for its slot. */
+  async inStage<T>(stage: StageName, waitedMs: number, work: () => Promise<T>): Promise<T> {
+    return await inSpan(this.span?.begin(toStageSpan(stage, waitedMs)), async (span) => {
+      this.stageSpan = span;
+      return await work();
+    });
+  }
+
   result(): RolloutResult {
     const segments = this.sampler?.ledger.segments ?? [];
     const sampled = segments.filter((segment) => segment.kind === 'sampled');
@@ -101,6 +114,7 @@ export class AttemptRecord {
         model_ms: this.tally.modelMs,
         tool_ms: this.tally.toolMs,
       },
+      ...definedOf({ trace_id: this.span?.traceId }),
     };
   }
 

@@ -2,9 +2,10 @@
 // and assigns the blame for a failure.
 
 import { Deadline } from '@millrace/base/deadline';
-import { type Log, stackOf } from '@millrace/base/log';
+import { type Log, stackOf, withFields } from '@millrace/base/log';
 import { raceSignal } from '@millrace/base/race';
 import type { Slot } from '@millrace/base/slots';
+import { errorTypeOf, type Tracing } from '@millrace/base/trace-span';
 import { definedOf, type Failure, type MachineLabels, messageOf, RolloutError, type StageName } from '@millrace/protocol';
 import { lowestRewardOf, parseTask } from '@millrace/scenarios';
 import {
@@ -18,6 +19,7 @@ import {
   toScenarioLabel,
   type WorkerRecord,
 } from '@millrace/store';
+import { toResultAttributes, toRolloutSpan } from '../../inference/span-names.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { evaluateAttempt } from './evaluate.ts';
@@ -35,6 +37,8 @@ export interface AttemptDeps extends StageDeps {
   readonly stages: Readonly<Record<StageName, Stage>>;
   readonly config: PipelineConfig;
   readonly log: Log;
+  /** Absent if no rollout is traced. */
+  readonly tracing?: Tracing;
 }
 
 /** Aborting with this returns the rollout to the queue; no retry is counted. */
@@ -57,18 +61,37 @@ interface AttemptOptions {
 }
 
 /** Never rejects: every outcome is the rollout's end, a retry, a return to the queue, or left to another worker. */
-export async function runClaimed(deps: AttemptDeps, claimed: ClaimedRollout, options: AttemptOptions): Promise<void> {
-  const record = new AttemptRecord(claimed, deps.clock);
+export async function runClaimed(given: AttemptDeps, claimed: ClaimedRollout, options: AttemptOptions): Promise<void> {
+  const record = new AttemptRecord(claimed, given.clock);
+  const deps = beginTrace(given, record);
   try {
     const end = await findEnd(deps, record, options);
     options.onRunEnd();
     await saveEnd(deps, record, end, options);
+    endTrace(record, end);
   } catch (error) {
     // The worker no longer names the rollout in its renewals, so the store takes it back.
+    record.span?.end(errorTypeOf(error));
     deps.log.error('rollout-end-save-failed', { rolloutId: claimed.id, attempt: claimed.attempt, error: messageOf(error) });
   } finally {
     options.readySlot[Symbol.dispose]();
   }
+}
+
+/** Every line that the attempt logs has the id of its trace. */
+function beginTrace(deps: AttemptDeps, record: AttemptRecord): AttemptDeps {
+  const span = deps.tracing?.beginTrace(toRolloutSpan(record.claimed));
+  if (span === undefined) return deps;
+  record.span = span;
+  return { ...deps, log: withFields(deps.log, { traceId: span.traceId }) };
+}
+
+function endTrace(record: AttemptRecord, end: AttemptEnd): void {
+  const { span } = record;
+  if (span === undefined) return;
+  span.note(toResultAttributes(record.result()));
+  const failure = end.kind === 'finish' && end.ending.state !== 'cancelled' ? end.ending.failure : undefined;
+  span.end(failure?.code ?? (end.kind === 'finish' ? undefined : end.kind));
 }
 
 /** Bounded in time: a scenario that does not return keeps no slot and no rollout. */
@@ -94,7 +117,9 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, options: Atte
   await using sandbox = record.sandbox;
 
   record.stage = 'init';
-  const prepared = await stages.init.run(() => initAttempt(deps, record, signal), { signal });
+  const prepared = await stages.init.run((waitedMs) => record.inStage('init', waitedMs, () => initAttempt(deps, record, signal)), {
+    signal,
+  });
   await move('ready');
 
   record.stage = 'run';
@@ -102,7 +127,7 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, options: Atte
     readySlot[Symbol.dispose]();
     record.timings.ready_ms += waitedMs;
     await move('run');
-    return await runSettled(deps, record, { ...prepared, signal });
+    return await record.inStage('run', waitedMs, () => runSettled(deps, record, { ...prepared, signal }));
   };
   const artifact = await stages.run.run(inRun, { signal });
   options.onRunEnd();
@@ -114,7 +139,7 @@ async function runStages(deps: AttemptDeps, record: AttemptRecord, options: Atte
     record.timings.evaluate_wait_ms += waitedMs;
     const { isJudgedApart, id } = record.claimed;
     if (isJudgedApart) await prepareLoss(deps, record, { ...prepared, artifact, signal });
-    await evaluateAttempt(deps, record, { ...prepared, artifact, signal });
+    await record.inStage('evaluate', waitedMs, () => evaluateAttempt(deps, record, { ...prepared, artifact, signal }));
     if (!isJudgedApart && isRejudged(id, deps.config.rejudgeShare)) await rejudgeAttempt(deps, record, { ...prepared, artifact, signal });
   };
   await stages.evaluate.run(inEvaluate, { signal });

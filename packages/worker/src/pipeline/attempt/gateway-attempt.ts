@@ -182,7 +182,19 @@ function toSessionOptions(deps: GatewayDeps, record: AttemptRecord, { signal, ..
       ...time,
     });
   const onTurn = (report: TurnReport) => deps.onTurn(record, report);
-  return { conversation: deps.conversation.at(dateMs), sampling, limits, tally: record.tally, clock, pace, signal, openSampler, onTurn };
+  const more = definedOf({ span: record.stageSpan });
+  return {
+    conversation: deps.conversation.at(dateMs),
+    sampling,
+    limits,
+    tally: record.tally,
+    clock,
+    pace,
+    signal,
+    openSampler,
+    onTurn,
+    ...more,
+  };
 }
 
 function toSampledRecord({ book }: GatewaySession): AttemptRecord['sampler'] {

@@ -140,6 +140,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       clock: deps.clock,
       pace: deps.pace,
       ...optional,
+      ...definedOf({ span: record.stageSpan }),
       onTurn: (report) => deps.onTurn(record, report),
       compact: (messages) =>
         raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...optional, ...state }), within),
