@@ -15,7 +15,7 @@ export function toRolloutSpan({ id, attempt, submission: { scenario, group, agen
       'rl.sample.group.id': group,
       'rl.sample.attempt': attempt,
       'rl.environment.name': scenario,
-      'rl.sample.agent.profile': agent,
+      'rl.sample.agent.profile': typeof agent === 'object' ? agent.name : agent,
       'rl.worker.id': worker,
     },
   };
