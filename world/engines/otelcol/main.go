@@ -29,7 +29,10 @@ func main() {
 		BuildInfo: component.BuildInfo{Command: "otelcol", Description: "for tests", Version: "0.115.0"},
 		Factories: factories,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{
-			ResolverSettings: confmap.ResolverSettings{ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()}},
+			ResolverSettings: confmap.ResolverSettings{
+				DefaultScheme:     "file",
+				ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()},
+			},
 		},
 	}
 	if err := otelcol.NewCommand(settings).Execute(); err != nil {
