@@ -8,6 +8,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { probeBubblewrap } from '@millrace/sandbox';
 import { makeTempFolder, type TempFolder } from '@millrace/testkit/plain';
 import { buildPackages } from '../../scripts/build.ts';
+import { runFirstReward } from './first-reward.ts';
 import { findMissingPython, installWheel } from './python.ts';
 import { runProgram } from './run-program.ts';
 import { NoNetwork, openUserFolder, type Packed, packFolders, type UserFolder } from './user-folder.ts';
@@ -123,6 +124,22 @@ describe('the published packages', { timeout: 600_000 }, () => {
     if (!user) return;
     const { code, stdout, stderr } = await user.run(['npx', 'millrace', 'demo']);
     assert.equal(code, 0, `${stdout}${stderr}`);
+  });
+
+  test('the ten minutes of docs/installation.md lead to the first reward, with no step that is not on the page', {
+    skip: noSandbox,
+  }, async (t) => {
+    if (!userOf(t)) return;
+    const tarball = packed.find(({ name }) => name === 'millrace')?.tarball ?? assert.fail();
+    const page = await readFile(join(root, 'docs/installation.md'), 'utf8');
+    const { blocks, results } = await runFirstReward(page, { folder: join(folder.path, 'ten'), tarball });
+    assert.match(blocks[0] ?? '', /^✔ reward 1 /m, 'try solves the scenario as it was made');
+    assert.deepEqual(results.map(({ id, reward }) => [id, reward]).sort(), [
+      ['first', 1],
+      ['second', 1],
+    ]);
+    assert.match(blocks[1] ?? '', /^first +done +1\.000 +word-count/m);
+    assert.match(blocks[1] ?? '', /→ finish \{"answer":"6"\}/);
   });
 
   describe('a service in the folder', { skip: noSandbox }, () => {

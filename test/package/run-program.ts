@@ -50,7 +50,7 @@ export function machinePath(): string[] {
 
 const keptSettings = ['npm_config_registry', 'npm_config_cache', 'npm_config_userconfig', 'npm_config_proxy', 'npm_config_https_proxy'];
 
-function userEnvironment({ path = [], env = {} }: ProgramOptions): NodeJS.ProcessEnv {
+export function userEnvironment({ path = [], env = {} }: ProgramOptions): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => keptSettings.includes(name) || !/^(npm_|NODE|MILLRACE_|INIT_CWD$|PYTHON)/.test(name),
   );
