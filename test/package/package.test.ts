@@ -139,7 +139,7 @@ describe('the published packages', { timeout: 600_000 }, () => {
       ['second', 1],
     ]);
     assert.match(blocks[1] ?? '', /^first +done +1\.000 +word-count/m);
-    assert.match(blocks[1] ?? '', /→ finish \{"answer":"6"\}/);
+    assert.match(blocks[1] ?? '', /→ finish\n +answer: 6\n/);
   });
 
   describe('a service in the folder', { skip: noSandbox }, () => {
