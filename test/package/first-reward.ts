@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { chooseFreePort } from '@millrace/server';
+import { chooseFreePort } from '@millrace/base/free-port';
 import { type FakeBackend, openFakeBackend, openFakeTokens, qwen3Folder, renderCall } from '@millrace/testkit';
 import { machinePath, needProgram, type ProgramOptions, userEnvironment } from './run-program.ts';
 

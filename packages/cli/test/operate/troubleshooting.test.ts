@@ -15,12 +15,9 @@ const symptoms = (page.split('## Symptoms')[1] ?? '')
   .split('## Error codes')[0]
   ?.split('\n')
   .flatMap((line) => /^\| (.+?) \| .* \| .* \|$/.exec(line)?.[1] ?? []);
-const sources = globSync(
-  'packages/{protocol,base,model,engines,sandbox,store,scenarios,server,agent,inference,pipeline,gateway,cli}/src/**/*.ts',
-  {
-    cwd: root,
-  },
-).map(read);
+const sources = globSync('packages/{protocol,base,model,engines,sandbox,store,scenarios,answers,server,worker,gateway,cli}/src/**/*.ts', {
+  cwd: root,
+}).map(read);
 
 /** Said by the kernel, bubblewrap, Node.js or an engine. */
 const ofOthers = [
