@@ -48,6 +48,7 @@ export const plans: readonly PackagePlan[] = [
       'worker',
       'gateway',
       'scenarios',
+      'answers',
       'store',
       'sandbox',
       'engines',

@@ -55,6 +55,20 @@ test('no package that npm installs with millrace asks for a newer Node.js', asyn
   assert.deepEqual(newer, [], 'bundle these: `libraries` in scripts/build.ts');
 });
 
+test('every workspace that a published package needs is in its bundle, or is published too', async () => {
+  const published = new Set(await Promise.all(plans.map(async ({ from }) => (await readManifest(root, `packages/${from}`)).name)));
+  for (const { name, workspaces } of plans) {
+    const manifests = await Promise.all(workspaces.map((folder) => readManifest(root, `packages/${folder}`)));
+    const bundled = new Set(manifests.map((manifest) => manifest.name));
+    const needed = manifests.flatMap(({ dependencies = {} }) => Object.keys(dependencies).filter((one) => one.startsWith('@millrace/')));
+    assert.deepEqual(
+      needed.filter((one) => !bundled.has(one) && !(published.has(one) && name !== 'millrace')),
+      [],
+      `${name}: \`workspaces\` in scripts/build.ts`,
+    );
+  }
+});
+
 /** Where Node finds `name` from a package: in its own node_modules, or in one above it. */
 function findLocked(packages: Readonly<Record<string, Locked>>, name: string, from: string): string | undefined {
   for (let at = from; ; at = at.slice(0, Math.max(0, at.lastIndexOf('/node_modules/')))) {
