@@ -39,14 +39,14 @@ Sample = tuple[TrainRow, float]
 class Baseline:
     def __init__(self) -> None:
         self.options = options = read_options(__doc__)
-        if not options.engine or options.task != "math":
-            sys.exit("baseline.py: needs --engine, and knows --task math only")
+        if not options.engine or options.task != "math" or options.lora or options.transfer != "file":
+            sys.exit("baseline.py: needs --engine, and knows --task math and whole weights in files only")
         os.makedirs(options.out, exist_ok=True)
         torch.manual_seed(options.seed)
         random.seed(options.seed)
         self.tokenizer = AutoTokenizer.from_pretrained(options.model)
         recipe = {"learning_rate": options.learning_rate, "beta2": options.beta2, "rows_at_once": options.rows_at_once}
-        self.policy = Policy(options.model, options.device, **recipe, bfloat16=options.bfloat16 or not options.cpu)
+        self.policy = Policy(options.model, options.device, **recipe, bfloat16=options.bfloat16 or not options.cpu, tis=options.tis)
         self.gauge = Gauge(options.engine)
         self.cpu_time = CpuTime(engine_port=options.engine_port)
         self.calls = ThreadPoolExecutor(64)

@@ -19,7 +19,8 @@ if __name__ == "__main__":
     parser.add_argument("--api-servers", type=int, default=1)
     parser.add_argument("--cache-gib", type=int, default=8)
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--lora", type=int, default=0)
+    parser.add_argument("--transfer", default="file")
     options = parser.parse_args()
-    given = {"port": options.port, "cpu": options.cpu, "api_servers": options.api_servers, "cache_gib": options.cache_gib}
-    command, env = vllm_command(options.model, **given)
+    command, env = vllm_command(**vars(options))
     os.execve(command[0], command, {**os.environ, **env})

@@ -33,9 +33,11 @@ from trainer.cpu_time import CpuTime  # noqa: E402
 from trainer.demonstrations import make_demonstrations  # noqa: E402
 from trainer.gauge import Gauge  # noqa: E402
 from trainer.options import TASKS, read_options  # noqa: E402
+from trainer.handover import open_handover  # noqa: E402
 from trainer.policy import Clip, Policy, TrainRow  # noqa: E402
-from trainer.processes import load_weights, start_millrace, start_vllm  # noqa: E402
+from trainer.processes import start_millrace, start_vllm  # noqa: E402
 from trainer.retokenise import retokenise  # noqa: E402
+from trainer.sharded import ShardedPolicy  # noqa: E402
 
 
 def main() -> None:
@@ -43,25 +45,42 @@ def main() -> None:
     os.makedirs(options.out, exist_ok=True)
     torch.manual_seed(options.seed)
     random.seed(options.seed)
+    policy = open_policy(options)
+    if isinstance(policy, ShardedPolicy) and not policy.is_writer:
+        policy.follow()
+        return
     with ExitStack() as stack:
+        if isinstance(policy, ShardedPolicy):
+            stack.callback(policy.end)
         engine = options.engine
         vllm = None
         if engine is None:
             engine = f"http://127.0.0.1:{options.engine_port}"
             log = os.path.join(options.out, "vllm.log")
-            given = {"port": options.engine_port, "cpu": options.cpu, "api_servers": options.api_servers, "cache_gib": options.cache_gib}
-            vllm = stack.enter_context(start_vllm(options.model, log=log, **given))
+            names = ("cpu", "api_servers", "cache_gib", "lora", "transfer")
+            given = {name: getattr(options, name) for name in names}
+            vllm = stack.enter_context(start_vllm(options.model, log=log, port=options.engine_port, **given))
         write_task_file(options)
         config = service_config(options)
         service = stack.enter_context(start_millrace(options.millrace, config, folder=options.out, port=options.port))
-        recipe = {"learning_rate": options.learning_rate, "beta2": options.beta2, "rows_at_once": options.rows_at_once}
-        policy = Policy(options.model, options.device, **recipe, bfloat16=options.bfloat16 or not options.cpu)
         service.wait_ready(120)
         if vllm:
             print(f"vLLM answered after {vllm.wait_ready(900):.0f} s", flush=True)
         client = stack.enter_context(Client(f"http://127.0.0.1:{options.port}"))
         client.backends.join(engine, id="vllm", dialect="vllm", model="smollm2", logprobs_mode="processed")
         Trainer(options, client, policy, engine, service.pid).run()
+
+
+def open_policy(options: argparse.Namespace) -> Policy:
+    """Under torchrun, one that all its processes share; this process is one of them."""
+    recipe = {"learning_rate": options.learning_rate, "beta2": options.beta2, "rows_at_once": options.rows_at_once}
+    given = {**recipe, "bfloat16": options.bfloat16 or not options.cpu, "lora_rank": options.lora, "tis": options.tis}
+    if "WORLD_SIZE" not in os.environ:
+        return Policy(options.model, options.device, **given)
+    torch.distributed.init_process_group("gloo" if options.cpu else "cuda:nccl,cpu:gloo")
+    if not options.cpu:
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    return ShardedPolicy(options.model, options.device, **given)
 
 
 def write_task_file(options: argparse.Namespace) -> None:
@@ -95,6 +114,7 @@ class Trainer:
         self.options, self.client, self.policy, self.engine = options, client, policy, engine
         self.task_set = TASKS[options.task]
         self.tokenizer = AutoTokenizer.from_pretrained(options.model)
+        self.handover = open_handover(options, policy, engine)
         self.gauge = Gauge(engine)
         self.cpu_time = CpuTime(engine_port=options.engine_port, service=service)
         self.version = 0
@@ -239,20 +259,19 @@ class Trainer:
         return rows
 
     def sync(self) -> None:
-        """Writes the weights while vLLM still samples; then everything waits at the gate until it has loaded them. With `--in-place`
+        """Writes the weights while vLLM still samples, if they are written; then everything waits at the gate until it has loaded them. With `--in-place`
         nothing waits: turns in flight go on under the new weights, and new turns share no prefix with the old ones."""
         options, gauge = self.options, self.gauge
-        folder = os.path.join(options.weights or options.out, "weights")
         with gauge.time("write"):
-            self.policy.write(folder, torch.float32 if options.cpu else torch.bfloat16)
+            self.handover.prepare(self.version + 1)
         if not options.in_place:
             with gauge.time("pause"):
                 self.client.policy.pause()
         with gauge.time("reload"):
-            load_weights(self.engine, folder, flush_cache=not options.in_place)
+            self.handover.load(flush_cache=not options.in_place)
         with gauge.time("resume"):
             self.version += 1
-            self.client.policy.resume(self.version, caches_flushed=not options.in_place)
+            self.client.policy.resume(self.version, caches_flushed=not options.in_place, adapter=self.handover.adapter)
 
     def warm_up(self) -> None:
         options = self.options

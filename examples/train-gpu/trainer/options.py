@@ -30,6 +30,9 @@ def read_options(description: Optional[str]) -> argparse.Namespace:
     add("--synchronous", action="store_true", help="sample only while nothing is trained: the baseline")
     add("--in-place", action="store_true", help="load weights while turns are sampled, instead of waiting for them at the gate")
     add("--retokenise", action="store_true", help="train on texts that were tokenised again instead of the sampled tokens: an ablation")
+    add("--tis", type=float, help="truncated importance sampling with at most this weight, instead of DAPO's clip: for engines that differ")
+    add("--lora", type=int, default=0, metavar="RANK", help="train LoRA adapters of this rank, which vLLM loads under a name for each version")
+    add("--transfer", choices=("file", "ipc", "nccl"), default="file", help="how weights get to vLLM: a file, or GPU to GPU (on one GPU: ipc)")
     add("--learning-rate", type=float, default=1e-5)
     add("--beta2", type=float, default=0.999, help="of AdamW")
     add("--max-tokens", type=int, default=64, help="of one turn")
@@ -57,6 +60,8 @@ def read_options(description: Optional[str]) -> argparse.Namespace:
     options = parser.parse_args()
     options.engine_port = urlsplit(options.engine).port or 80 if options.engine else options.engine_port
     options.device = "cpu" if options.cpu else "cuda"
+    if options.transfer != "file" and (options.cpu or options.lora):
+        parser.error("--transfer ipc and nccl need a GPU, and send whole models: not with --cpu or --lora")
     options.model, options.out = os.path.abspath(options.model), os.path.abspath(options.out)
     if options.cpu:
         given = vars(parser.parse_args([*_required(options)]))

@@ -98,12 +98,14 @@ def drop_prefixes(engine: str, timeout_s: float = 30) -> None:
         time.sleep(0.05)
 
 
-def start_vllm(model: str, *, port: int, log: str, cpu: bool, api_servers: int, cache_gib: int) -> Process:
-    command, env = vllm_command(model, port=port, cpu=cpu, api_servers=api_servers, cache_gib=cache_gib)
+def start_vllm(model: str, *, log: str, port: int, **given: Any) -> Process:
+    command, env = vllm_command(model, port=port, **given)
     return Process("vLLM", command, url=f"http://127.0.0.1:{port}/health", log=log, env=env)
 
 
-def vllm_command(model: str, *, port: int, cpu: bool, api_servers: int, cache_gib: int) -> tuple[list[str], dict[str, str]]:
+def vllm_command(
+    model: str, *, port: int, cpu: bool, api_servers: int, cache_gib: int, lora: int = 0, transfer: str = "file"
+) -> tuple[list[str], dict[str, str]]:
     """With its routes for new weights, and with logprobs of the distribution that is sampled from."""
     # Only `vllm serve` can start several API processes.
     program = ["vllm.entrypoints.openai.api_server", "--model"] if api_servers == 1 else ["vllm.entrypoints.cli.main", "serve"]
@@ -122,6 +124,13 @@ def vllm_command(model: str, *, port: int, cpu: bool, api_servers: int, cache_gi
         command += ["--compilation-config", '{"mode":0,"cudagraph_mode":"FULL_DECODE_ONLY"}']
         env |= {"VLLM_USE_FLASHINFER_SAMPLER": "0"}
     command += ["--api-server-count", str(api_servers)] if api_servers > 1 else []
+    if lora:
+        # Turns in flight keep the adapter of the version before.
+        command += ["--enable-lora", "--max-loras", "2", "--max-cpu-loras", "4", "--max-lora-rank", str(lora)]
+        env |= {"VLLM_ALLOW_RUNTIME_LORA_UPDATING": "True"}
+    if transfer != "file":
+        command += ["--weight-transfer-config", json.dumps({"backend": transfer})]
+        env |= {"VLLM_ALLOW_INSECURE_SERIALIZATION": "1"}  # handles of GPU memory are pickled
     return command, env
 
 

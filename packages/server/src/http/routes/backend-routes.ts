@@ -2,7 +2,17 @@
 
 import { createHash } from 'node:crypto';
 import type { BackendProbe, NewBackend } from '@millrace/engines';
-import { type BackendId, backendId, definedOf, dialects, type JoinRequest, messageOf, RolloutError, routes } from '@millrace/protocol';
+import {
+  type BackendId,
+  type BackendView,
+  backendId,
+  definedOf,
+  dialects,
+  type JoinRequest,
+  messageOf,
+  RolloutError,
+  routes,
+} from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
 import { toBackendView } from '../context/backend-view.ts';
 import type { AppContext } from '../context/context.ts';
@@ -13,8 +23,12 @@ export function mountBackends(app: FastifyInstance, context: AppContext): void {
   const { store } = context;
   mount(app, routes.joinBackend, async ({ body }) => {
     const { id, url } = await joinBackend(body, context);
-    const note = url === trimSlashes(body.url) ? null : `joined as ${url}: the base address, without /v1`;
-    return { ...(await viewBackend(id, context)), note };
+    const backends = await viewBackends(context);
+    const notes = [
+      ...(url === trimSlashes(body.url) ? [] : [`joined as ${url}: the base address, without /v1`]),
+      ...noteModels(id, backends),
+    ];
+    return { ...findBackend(backends, id), note: notes.join('; ') || null };
   });
   mount(app, routes.listBackends, async () => ({ backends: await viewBackends(context) }));
   mount(app, routes.drainBackend, async ({ params: { id } }) => {
@@ -99,9 +113,21 @@ async function viewBackends({ store, clock }: AppContext) {
 }
 
 async function viewBackend(id: BackendId, context: AppContext) {
-  const view = (await viewBackends(context)).find((backend) => backend.id === id);
+  return findBackend(await viewBackends(context), id);
+}
+
+function findBackend(backends: readonly BackendView[], id: BackendId): BackendView {
+  const view = backends.find((backend) => backend.id === id);
   if (view === undefined) throw unknownBackend(id);
   return view;
+}
+
+/** Every rollout may be placed on any backend, so all should serve the same model. */
+function noteModels(id: BackendId, backends: readonly BackendView[]): string[] {
+  const model = findBackend(backends, id).probe?.model;
+  const other = backends.find(({ id: its, state, probe }) => its !== id && state === 'up' && probe?.model && probe.model !== model);
+  if (!model || !other) return [];
+  return [`it serves ${model} and ${other.id} serves ${other.probe?.model}: rollouts are placed on both, so use a service for each model`];
 }
 
 function unknownBackend(id: BackendId): RolloutError {

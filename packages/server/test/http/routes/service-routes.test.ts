@@ -76,6 +76,17 @@ test('a backend that joins as …/v1 gets its base address, and the reply says s
   assert.equal((await floor.call('GET', '/v1/backends')).body.backends[0].note, null);
 });
 
+test('a backend with another model than those that are up joins, and the reply says that rollouts are placed on both', async () => {
+  const models = ['small', 'small', 'large', 'large'];
+  await using floor = await openFloor({ probe: async () => ({ model: models.shift() ?? '', atMs: 1 }) });
+  const join = async (host: string) => (await floor.call('POST', '/v1/backends', { url: `http://${host}:8000`, id: host })).body;
+  assert.equal((await join('a')).note, null);
+  assert.equal((await join('b')).note, null);
+  assert.match((await join('c')).note, /serves large and a serves small: rollouts are placed on both, so use a service for each model/);
+  for (const id of ['a', 'b', 'c']) await floor.call('DELETE', `/v1/backends/${id}`);
+  assert.equal((await join('d')).note, null);
+});
+
 test('a backend that does not answer joins as broken, with the error', async () => {
   await using floor = await openFloor({ probe: () => Promise.reject(new Error('connect ECONNREFUSED')) });
   const { status, body } = await floor.call('POST', '/v1/backends', { url });
