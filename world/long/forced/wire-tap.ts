@@ -12,7 +12,10 @@ interface TappedCall {
 export class WireTap implements AsyncDisposable {
   readonly calls: TappedCall[] = [];
   readonly #target: string;
-  readonly #server = createServer((incoming, outgoing) => void this.#forward(incoming, outgoing));
+  readonly #server = createServer((incoming, outgoing) => {
+    // Either side may hang up at any moment, as a probe of a busy engine does: then the other one is cut too, and nothing is kept.
+    this.#forward(incoming, outgoing).catch(() => outgoing.destroy());
+  });
 
   private constructor(target: string) {
     this.#target = target;
@@ -36,21 +39,20 @@ export class WireTap implements AsyncDisposable {
   async #forward(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const body = Buffer.concat(await Array.fromAsync(incoming));
     const { method, headers, url = '' } = incoming;
-    const call = request(`${this.#target}${url}`, { method, headers });
+    // A connection of its own: the engine closes idle ones while they are used again.
+    const call = request(`${this.#target}${url}`, { method, headers, agent: false });
     outgoing.on('close', () => call.destroy());
-    call.on('error', () => outgoing.destroy());
     call.end(body);
     const [reply] = (await once(call, 'response')) as [IncomingMessage];
+    call.on('error', () => outgoing.destroy());
     outgoing.writeHead(reply.statusCode ?? 500, reply.headers);
     const parts: Buffer[] = [];
-    reply.on('data', (part: Buffer) => {
+    for await (const part of reply as AsyncIterable<Buffer>) {
       parts.push(part);
       outgoing.write(part);
-    });
-    reply.on('end', () => {
-      if (/generate$|completions$/.test(url)) this.#keep(body.toString(), Buffer.concat(parts).toString());
-      outgoing.end();
-    });
+    }
+    if (/generate$|completions$/.test(url)) this.#keep(body.toString(), Buffer.concat(parts).toString());
+    outgoing.end();
   }
 
   /** The generate route has the ids in `token_ids`, the other one in the names of the logprobs. */
