@@ -36,10 +36,14 @@ export function readUsageMs(file: string): number | undefined {
 
 /** Running, ready to run without a core, or waiting for the disk or for memory: in none of these states does a program sleep by its own will. */
 function hasBusyThread(ids: string): boolean {
-  return ids.split('\n').some((id) => id !== '' && isBusyState(readStat(id)?.[0]));
+  return ids.split('\n').some((id) => id !== '' && isBusyThread(id));
 }
 
-const isBusyState = (state: string | undefined): boolean => state === 'R' || state === 'D';
+/** One that waits for the child of its vfork is shown like one that waits for the disk, for as long as the child likes. */
+function isBusyThread(id: string): boolean {
+  const state = readStat(id)?.[0];
+  return state === 'R' || (state === 'D' && !/fork|clone/.test(readText(`/proc/${id}/wchan`)));
+}
 
 /** The fields of /proc/PID/stat from the state on. */
 function readStat(id: string): string[] | undefined {
@@ -56,7 +60,7 @@ function readTree(first: number | undefined): Pick<SandboxUse, 'cpuMs' | 'isBusy
   for (const pid of pids) {
     for (const thread of listThreads(pid)) {
       pids.push(...readText(`/proc/${pid}/task/${thread}/children`).split(' ').filter(Boolean));
-      isBusy ||= isBusyState(readStat(thread)?.[0]);
+      isBusy ||= isBusyThread(thread);
     }
     ticks += (readStat(pid) ?? []).slice(11, 15).reduce((sum, one) => sum + Number(one), 0);
   }

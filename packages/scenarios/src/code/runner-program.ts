@@ -117,6 +117,23 @@ def start(job, test, body, pipes):
         os.write(2, str(error).encode()); os._exit(127)
 def read_stat(path):
     with open(path) as file: return file.read().rpartition(')')[2].split()
+def read_wait(path):
+    with open(path + '/wchan') as file: return file.read()
+def is_busy(path):
+    # One that waits for the child of its vfork is in D too, for as long as the child likes, and a program may hide what it waits for.
+    state = read_stat(path + '/stat')[0]
+    if state != 'D': return state == 'R'
+    seen = read_wait(path)
+    return not SHOWS_WAITS if seen in ('', '0') else 'fork' not in seen and 'clone' not in seen
+def shows_waits():
+    # Whether this kernel says what a thread waits for.
+    import threading
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+    seen = [time.sleep(0.002) or read_wait(f'/proc/self/task/{thread.native_id}') for _ in range(5)]
+    over.set(); thread.join()
+    return any(one not in ('', '0') for one in seen)
 def children_cpu():
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
@@ -132,7 +149,7 @@ class Use:
             if not name.isdigit(): continue
             try:
                 ticks += sum(map(int, read_stat(f'/proc/{name}/stat')[11:15]))
-                busy = busy or any(read_stat(f'/proc/{name}/task/{task}/stat')[0] in 'RD' for task in os.listdir(f'/proc/{name}/task'))
+                busy = busy or any(is_busy(f'/proc/{name}/task/{task}') for task in os.listdir(f'/proc/{name}/task'))
             except (OSError, IndexError): pass
         self.count(ticks / TICKS)
         now = time.monotonic()
@@ -232,5 +249,6 @@ def main():
         except EOFError: return
         if not run_test(job, test, body) and job['stop_early']: return
 os.chdir('/workspace')
+SHOWS_WAITS = shows_waits()
 main()
 `;

@@ -97,6 +97,23 @@ describe('grading that is disturbed', { timeout: 300_000, concurrency: 3 }, () =
     });
   }
 
+  const vfork = (hide: string) => `import ctypes, os, time
+n = int(input())
+libc = ctypes.CDLL(None)
+${hide}
+if libc.syscall({'x86_64': 56, 'aarch64': 220}[os.uname().machine], 0x4000 | 17, 0, 0, 0, 0) == 0:
+    time.sleep(3000)
+    os._exit(0)
+print(2 * n)`;
+  for (const [who, hide] of [
+    ['a program', ''],
+    ['a program that cannot be traced', 'libc.prctl(4, 0, 0, 0, 0)'],
+    ['a thread of a program', 'import threading\nthreading.Thread(target=time.sleep, args=(3000,)).start()'],
+  ] as const)
+    test(`the wait of ${who} for the child of its vfork counts as sleep`, async () => {
+      assert.deepEqual(await bed.verdicts(vfork(hide), { tests: doubles(1), time_limit_s: 0.5 }), ['time_limit']);
+    });
+
   test('a compiler with a fiftieth of a core has its whole time', async (context) => {
     const program = '#include <iostream>\nint main() { long long n; std::cin >> n; std::cout << 2 * n << "\\n"; }';
     const graded = bed.grade(program, { language: 'cpp', tests: doubles(1) }, { limits: { cpus: 0.02 } });
