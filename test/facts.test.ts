@@ -1,7 +1,7 @@
 // Facts that a page repeats are those of the code: weights, built-in scenarios, versions of Node.js and Python.
 
 import assert from 'node:assert/strict';
-import { globSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { loadScenarios } from '@millrace/scenarios';
@@ -35,5 +35,16 @@ test('pages ask for the Node.js and the Python that the packages ask for', () =>
   for (const path of globSync('packages/*-python/pyproject.toml', { cwd: root })) {
     const [, least = ''] = /requires-python = ">=([\d.]+)"/.exec(read(path)) ?? [];
     if (path.includes('client-python')) assert.ok(installation.includes(`Python ${least} or later`), `${path}: ${least}`);
+  }
+});
+
+test('CONTRIBUTING.md names files that there are, and at most four for each common change', () => {
+  const [, table = ''] = read('CONTRIBUTING.md').split(/^## .* common changes\n/m);
+  const rows = (table.split('\n## ')[0] ?? '').split('\n').filter((line) => line.startsWith('| a '));
+  assert.equal(rows.length, 6);
+  for (const row of rows) {
+    const paths = [...row.matchAll(/`(packages\/[^`]+)`/g)].map(([, path = '']) => path);
+    assert.ok(paths.length > 0 && [...row.matchAll(/`[^`]+\.(?:ts|py)`|one file in/g)].length <= 4, row);
+    for (const path of paths) assert.ok(existsSync(join(root, path)), path);
   }
 });
