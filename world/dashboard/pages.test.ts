@@ -101,7 +101,7 @@ describe('the dashboard', { skip: skipBrowser, timeout: 600_000 }, () => {
     assert.match((await trainer.getByRole('row', { name: /gpu-0/ }).textContent()) ?? '', /gpu-0/);
     await visited.go('rollout/fix-1%3A0?tab=tokens');
     await visited.page.getByRole('button', { name: 'mismatch' }).click();
-    await visited.page.locator('.tk-lp0, .tk-lp1, .tk-lp2, .tk-lp3').first().hover();
+    await visited.page.locator('.tokens .tk:not(.tk-none)').first().hover();
     await visited.page.locator('.token-facts', { hasText: /recomputed -.*advantage 1\.5.*KL .*step 1 of run-a/ }).waitFor();
   });
 
