@@ -247,9 +247,9 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
 
   readonly trainer: TrainerStore;
 
-  // The event log. All methods above write their own events in the same transaction.
+  // The event log. All methods above write their own events in the same transaction; they can be read a moment later.
 
-  /** For events without a row, such as turns. Durable when it resolves. */
+  /** For events without a row. Durable when it resolves, but a crash of PostgreSQL may take back the last turns, moves and placements. */
   appendEvents(events: readonly NewEvent[]): Promise<void>;
   /**
    * Events with ids above `after`, in order, filtered by `kinds` if given. `last` is the id up to which the log was read; pass

@@ -25,6 +25,8 @@ export function isTurn({ line, from, to }: RolloutMove): boolean {
 
 export interface Transaction {
   readonly nowMs: number;
+  /** A crash may have taken back the last moves of a rollout that its worker was told of. */
+  readonly mayMissMoves: boolean;
   /** How many rows a statement should delete: more than one where each statement costs a round trip. */
   readonly rowsPerStatement: number;
   one<Row>(sql: string, ...values: SqlValue[]): Promise<Row | undefined>;

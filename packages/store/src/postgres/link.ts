@@ -32,6 +32,19 @@ interface WaitingCall {
 type CallOutcome = { readonly value: unknown } | { readonly error: unknown };
 type PostgresOperation = (transaction: PostgresTransaction, request: never) => Promise<unknown>;
 
+interface OpenTransaction {
+  readonly transaction: PostgresTransaction;
+  readonly transactionId: string;
+  readonly begunAtMs: number;
+  readonly maySoften: boolean;
+}
+
+/**
+ * What a crash of the database may take back, with what was committed since the last durable commit: workers renew and report again, turns
+ * are telemetry, and a move whose predecessor was lost is made from the stage before (`mayMissMoves`).
+ */
+const soft: ReadonlySet<string> = new Set(['renew', 'reportGate', 'noteTraffic', 'appendEvents', 'move', 'place']);
+
 const mostCalls = 64;
 /** Transactions that collide are repeated, from the third time on one call at a time, up to this often and this long. */
 const [mostCollisions, collisionsTogether, longestCollisionMs] = [12, 2, 30_000];
@@ -104,7 +117,7 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
   async #transact(session: Session, calls: readonly WaitingCall[]): Promise<CallOutcome[]> {
     const { role, sessions, hasOwnTime } = this.#options;
     const { nowMs, transactionId } = await sessions.begin(session, role);
-    const transaction = new PostgresTransaction(session, nowMs);
+    const transaction = new PostgresTransaction(session, { nowMs, mayMissMoves: sessions.hasLost });
     const outcomes: CallOutcome[] = [];
     try {
       for (const [index, call] of calls.entries()) {
@@ -117,7 +130,8 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
     }
     if (role === 'reader') await session.script('COMMIT');
     else if (calls.length === 1 && outcomes[0] && 'error' in outcomes[0]) await session.script('ROLLBACK');
-    else await this.#commit(session, transaction, transactionId);
+    else
+      await this.#commit(session, { transaction, transactionId, begunAtMs: nowMs, maySoften: calls.every(({ name }) => soft.has(name)) });
     return outcomes;
   }
 
@@ -142,16 +156,16 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
   }
 
   /** If the reply to the commit is lost, the database says later what became of the transaction. Throws if it was not committed. */
-  async #commit(session: Session, transaction: PostgresTransaction, transactionId: string): Promise<void> {
+  async #commit(session: Session, { transaction, transactionId, begunAtMs, maySoften }: OpenTransaction): Promise<void> {
     const { sessions, channel, log } = this.#options;
     try {
-      await session.script(transaction.toCommit(channel));
+      await session.script(transaction.toCommit(channel, { maySoften }));
     } catch (error) {
       if (!(error instanceof ConnectionLost)) {
         await session.script('ROLLBACK').catch(() => {}); // the connection broke meanwhile, and with it the transaction
         throw error;
       }
-      const status = await sessions.findOutcome(transactionId).catch(() => undefined);
+      const status = await sessions.findOutcome(transactionId, begunAtMs).catch(() => undefined);
       log.warn('store-commit-reply-lost', { transactionId, status: status ?? 'unknown' });
       if (status === undefined) throw toUnknownOutcome(sessions.where);
       if (status === 'aborted') throw error;

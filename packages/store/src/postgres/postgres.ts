@@ -1,5 +1,5 @@
 // The PostgreSQL store: any number of processes on any number of machines share one database. Each process has two connections: one
-// that writes, and one that reads and gets the hints of the others.
+// that writes, and one that reads and gets the hints of the others. The one that numbers the log has a third.
 
 import { EventEmitter } from 'node:events';
 import { type Clock, systemClock } from '@millrace/base/clock';
@@ -10,8 +10,9 @@ import { TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
 import { Hints } from '../rows/hints.ts';
 import { claim } from '../rows/operations/claims.ts';
+import { classes, load } from '../rows/operations/classes.ts';
 import { place } from '../rows/operations/placements.ts';
-import { reads, type Writes, writes } from '../rows/operations.ts';
+import { type Reads, reads, type Writes, writes } from '../rows/operations.ts';
 import { RowStore } from '../rows/row-store.ts';
 import type { Store } from '../store.ts';
 import { TimeGuard } from '../time-guard.ts';
@@ -25,9 +26,10 @@ import { toWorkChannel } from './engine/postgres-transaction.ts';
 import { Session } from './engine/session.ts';
 import { noteTrafficTogether, readKeptLoads } from './kept-loads.ts';
 import { PostgresLink } from './link.ts';
+import { Sequencer } from './sequencer.ts';
 import { SessionKeeper } from './session-keeper.ts';
 
-/** All changes, those that workers wait for, or none: then the process only polls. */
+/** All changes, those that workers wait for, or none: then the process only polls. Only a process that gets all changes numbers the log. */
 export type HintScope = 'all' | 'work' | 'none';
 
 export interface PostgresStoreOptions {
@@ -45,7 +47,16 @@ export interface PostgresStoreOptions {
   readonly blobs?: BlobStore;
 }
 
-const postgresReads = { ...reads, databaseBytes, backendLoads: readKeptLoads };
+/** The counts of classes, with what was not yet added to them. */
+const busyClasses = 'live_classes WHERE queued + active > 0';
+
+const postgresReads: Reads & { readonly databaseBytes: typeof databaseBytes } = {
+  ...reads,
+  databaseBytes,
+  backendLoads: readKeptLoads,
+  classes: (transaction) => classes(transaction, undefined, busyClasses),
+  load: (transaction, batch) => load(transaction, batch, busyClasses),
+};
 
 const postgresWrites: Writes = {
   ...writes,
@@ -70,7 +81,12 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     const hints = new Hints({ log, lastEventId: () => read('lastEventId'), watch: connections.onNotification });
     const readBytes = rememberFor(sizeFreshMs, () => read('databaseBytes'));
     const readSize = async () => ({ fileBytes: await readBytes(), walBytes: 0, reusableBytes: 0, freeBytes: Number.MAX_SAFE_INTEGER });
-    return new RowStore({ clock, writer, reader, guard, budget: new DiskBudget(limits), blobs, hints, readSize });
+    const parts = { clock, writer, reader, guard, budget: new DiskBudget(limits), blobs, hints, readSize };
+    if (options.hints !== undefined && options.hints !== 'all') return new RowStore(parts);
+    const takeDuty: RowStore['takeDuty'] = (request) => writer.call('takeDuty', request, clock.now());
+    const sequencer = new Sequencer({ address: options.address, channel: connections.channel, log, takeDuty });
+    sequencer.start();
+    return new RowStore({ ...parts, sequencer });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
     throw error;
@@ -86,6 +102,7 @@ interface Connections {
   readonly reader: PostgresLink<typeof postgresReads>;
   /** How long the database had been up. */
   readonly uptimeMs: number;
+  readonly channel: string;
   onOutage(listener: (ms: number) => void): void;
   onNotification(listener: () => void): () => void;
 }
@@ -119,6 +136,7 @@ async function openConnections(options: PostgresStoreOptions): Promise<Connectio
     writer: new PostgresLink({ ...common, role: 'writer', operations: postgresWrites, sessions: writing }),
     reader: new PostgresLink({ ...common, role: 'reader', operations: postgresReads, sessions: reading }),
     uptimeMs,
+    channel,
     onOutage: (listener) => void emitter.on('outage', listener),
     onNotification(listener) {
       emitter.on('notification', listener);

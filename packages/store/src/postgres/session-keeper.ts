@@ -25,6 +25,12 @@ interface SessionKeeperOptions {
   readonly onOutage?: (ms: number) => void;
 }
 
+// A crash forgets transactions that left nothing on the disk, and gives their numbers to others. Recovery ends with a checkpoint, which
+// says from which number on: one that began before it and has such a number is lost. Its time is in whole seconds.
+const outcomeSql = `SELECT CASE WHEN $1::xid8 >= known.next AND known.at >= floor($2::float8 / 1000) THEN 'aborted' ELSE pg_xact_status($1::xid8) END AS status
+  FROM (SELECT extract(epoch FROM checkpoint_time) AS at,
+    (split_part(next_xid, ':', 1)::numeric * 4294967296 + split_part(next_xid, ':', 2)::numeric)::text::xid8 AS next FROM pg_control_checkpoint()) AS known`;
+
 export class SessionKeeper {
   readonly #options: SessionKeeperOptions;
   /** The address without its password. */
@@ -33,10 +39,16 @@ export class SessionKeeper {
   /** The last one, until there is another. */
   #broken: Session | undefined;
   #lostAt: number | undefined;
+  #hasLost = false;
 
   constructor(options: SessionKeeperOptions) {
     this.#options = options;
     this.where = hidePassword(options.address);
+  }
+
+  /** Whether there was another connection before: the database may have crashed, and lost what was committed softly. */
+  get hasLost(): boolean {
+    return this.#hasLost;
   }
 
   /** Repeats the work while its connection breaks. Throws the ConnectionLost when it has no connection for too long. */
@@ -51,6 +63,7 @@ export class SessionKeeper {
     if (this.#session && !this.#session.isBroken) return this.#session;
     if (this.#session) this.#lostAt ??= systemClock.monotonic();
     this.#broken = this.#session ?? this.#broken;
+    if (this.#broken) this.#hasLost = true;
     await this.close();
     const session = await Session.open(this.#options.address);
     try {
@@ -88,11 +101,10 @@ export class SessionKeeper {
   }
 
   /** Asks until the transaction has ended. Throws when the database cannot be reached. */
-  async findOutcome(transactionId: string): Promise<'committed' | 'aborted' | undefined> {
+  async findOutcome(transactionId: string, begunAtMs: number): Promise<'committed' | 'aborted' | undefined> {
     return await this.#patiently(outcomePatienceMs, async () => {
       for (;;) {
-        const sql = 'SELECT pg_xact_status($1::xid8) AS status';
-        const [row] = await (await this.open()).query<{ status: string | null }>(sql, [transactionId]);
+        const [row] = await (await this.open()).query<{ status: string | null }>(outcomeSql, [transactionId, begunAtMs]);
         const status = row?.status ?? undefined;
         if (status === 'committed' || status === 'aborted' || status === undefined) return status;
         await sleep(firstPauseMs);

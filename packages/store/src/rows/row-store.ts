@@ -31,6 +31,8 @@ interface RowStoreParts {
   readonly budget: DiskBudget;
   readonly blobs: TrajectoryBlobs | undefined;
   readonly hints: StoreHints;
+  /** Where events are numbered after they were committed. */
+  readonly sequencer?: AsyncDisposable;
   readSize(): Promise<Omit<StoreSize, 'full'>>;
 }
 
@@ -268,6 +270,7 @@ export class RowStore implements Store {
   /** The writer closes last: only it can checkpoint the WAL of SQLite. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#parts.hints[Symbol.dispose]();
+    await this.#parts.sequencer?.[Symbol.asyncDispose]();
     for (const link of [this.#parts.reader, this.#parts.writer]) await link[Symbol.asyncDispose]();
   }
 

@@ -3,8 +3,8 @@
 
 import type { RolloutId } from '@millrace/protocol';
 
-/** What one server at a time does: retention, expiry, and the metrics of the whole service. */
-type DutyName = 'lead';
+/** What one server at a time does: `lead`: retention, expiry, and the metrics of the whole service; `sequence`: numbering the log. */
+type DutyName = 'lead' | 'sequence';
 
 export interface DutyRequest {
   readonly name: DutyName;

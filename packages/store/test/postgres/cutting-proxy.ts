@@ -31,7 +31,7 @@ export async function openCuttingProxy(serverFolder: string): Promise<CuttingPro
     }
     client.on('data', (chunk) => {
       // The commit of a write; a read commits alone.
-      const isCut = cutting !== undefined && chunk.includes('append_log');
+      const isCut = cutting !== undefined && chunk.includes('log_changes');
       if (!isCut || cutting?.isForwarded) upstream.write(chunk);
       if (!isCut) return;
       cutting = undefined;

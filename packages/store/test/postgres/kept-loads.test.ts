@@ -1,5 +1,4 @@
-// The totals of backends against a count of the rows: they agree whatever happens at the same time, what is rolled back leaves nothing,
-// and a store of the schema before gets them while its processes go on.
+// The totals of backends against a count of the rows: they agree whatever happens at the same time, and what is rolled back leaves nothing.
 
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
@@ -12,12 +11,6 @@ import { schemaOf } from './log-transaction.ts';
 
 const leaseMs = 60_000;
 const ids = ['a', 'b', 'c'] as const;
-
-const dropNewSchemas = `DROP TABLE loss_endings; ALTER TABLE rollouts DROP COLUMN evaluate_losses;
-  DROP FUNCTION count_load() CASCADE; DROP TABLE backend_totals CASCADE; DROP VIEW pending_loads;
-  DROP FUNCTION flush_loads(); DROP TABLE notices; DROP FUNCTION announce(text); DROP FUNCTION add_pending_load(text, bigint, bigint); DROP FUNCTION read_pending_loads();
-  UPDATE store_schema SET version = 2;
-  CREATE OR REPLACE FUNCTION append_log(entries json, served_classes bigint[], channel text) RETURNS void LANGUAGE sql AS 'SELECT flush_counts()'`;
 
 describe('the loads of backends in PostgreSQL', { skip: skipPostgres }, () => {
   let opening: Promise<PostgresServer> | undefined;
@@ -44,7 +37,7 @@ describe('the loads of backends in PostgreSQL', { skip: skipPostgres }, () => {
     const counted = () =>
       server.run(`SELECT backend, count(*), sum(context_tokens) FROM ${schema}.rollouts WHERE state = 'run' AND backend IS NOT NULL
         GROUP BY 1 ORDER BY 1`);
-    const kept = () => server.run(`SELECT id, in_flight, tokens FROM ${schema}.backend_totals ORDER BY 1`);
+    const kept = () => server.run(`SET search_path = ${schema}; SELECT id, in_flight, tokens FROM backend_loads ORDER BY 1`);
     return { server, bed, store, claims, schema, counted, kept, [Symbol.asyncDispose]: () => bed[Symbol.asyncDispose]() };
   }
 
@@ -92,21 +85,5 @@ describe('the loads of backends in PostgreSQL', { skip: skipPostgres }, () => {
     await client.query('ROLLBACK');
     assert.deepEqual(await opened.kept(), ['b|1|7']);
     assert.deepEqual(await opened.kept(), await opened.counted());
-  });
-
-  test('are counted once for a store of the schema before, and its processes go on', async () => {
-    await using opened = await openRunning(9, 1);
-    const { store, server, schema, claims, bed } = opened;
-    for (const claim of claims.slice(0, 6)) await store.place(claim, { tokens: 5 });
-    await server.run(`SET search_path = ${schema}; ${dropNewSchemas}`);
-    const place = `UPDATE rollouts SET backend = 'a', context_tokens = 1 WHERE id = 'r6'`;
-    await server.run(`SET search_path = ${schema}; BEGIN; ${place}; SELECT append_log('[]', '{}', 'none'); COMMIT`);
-    const newer = await bed.another();
-    assert.deepEqual(
-      (await newer.backendLoads()).map(({ id, inFlight, tokens }) => `${id}|${inFlight}|${tokens}`),
-      ['a|3|11', 'b|2|10', 'c|2|10'],
-    );
-    for (const claim of claims.slice(7)) await store.place(claim, {});
-    assert.deepEqual(await opened.kept(), ['a|3|11', 'b|3|10', 'c|3|10']);
   });
 });

@@ -27,7 +27,7 @@ test('claiming, renewing and the load read no more of the queue than they take',
   const transaction = record(at(Date.now()), asked);
   assert.equal((await claim(transaction, { worker, limit: 2, labels: {} })).length, 2);
   await renew(transaction, { worker, leaseMs: 60_000, report: makeReport(2) });
-  await load(transaction);
+  await load(transaction, undefined);
   const plans = [...asked].map((sql) => {
     const plan = statements.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`);
     return { sql, steps: plan.map(({ detail }) => detail) };

@@ -6,6 +6,7 @@ import { loadTables } from './load-tables.ts';
 import { functions, logTables } from './log-tables.ts';
 import { lossTables } from './loss-tables.ts';
 import { machineTables } from './machine-tables.ts';
+import { sequencerTables } from './sequencer-tables.ts';
 import type { Session } from './session.ts';
 import { tables } from './tables.ts';
 import { trainerTables } from './trainer-tables.ts';
@@ -25,6 +26,7 @@ const migrations: readonly Migration[] = [
   // Who paused, and which pause it was: a process of the version before leaves both as they are.
   { sql: 'ALTER TABLE policy ADD COLUMN IF NOT EXISTS owner text, ADD COLUMN IF NOT EXISTS owned_pause bigint;', usableFrom: 1 },
   { sql: trainerTables, usableFrom: 1 },
+  { sql: sequencerTables, usableFrom: 1 },
 ];
 
 const newestSchema = migrations.length;

@@ -1,12 +1,13 @@
 // The statements of one open transaction in PostgreSQL. Events and what was served are kept until the commit, which writes them last.
 
+import type { EventKind } from '@millrace/protocol';
 import pg from 'pg';
 import { workerEvents } from '../../event-tail.ts';
 import type { NewEvent } from '../../store.ts';
 import { isTurn, type LockName, type RolloutMove, type SqlValue, type Transaction } from '../../transaction.ts';
 import type { Session } from './session.ts';
 
-/** 3 is the log's, in load-tables.ts. */
+/** 3 is the log's, in sequencer-tables.ts. */
 const lockNumbers: Record<LockName, number> = { submit: 1, quarantine: 2, place: 4 };
 
 export class PostgresTransaction implements Transaction {
@@ -14,12 +15,14 @@ export class PostgresTransaction implements Transaction {
   readonly #session: Session;
   readonly #entries: string[] = [];
   readonly #served = new Set<number>();
-  #wakesWorkers = false;
+  #isRepeatable = true;
   nowMs: number;
+  readonly mayMissMoves: boolean;
 
-  constructor(session: Session, nowMs: number) {
+  constructor(session: Session, { nowMs, mayMissMoves }: Pick<Transaction, 'nowMs' | 'mayMissMoves'>) {
     this.#session = session;
     this.nowMs = nowMs;
+    this.mayMissMoves = mayMissMoves;
   }
 
   async one<Row>(sql: string, ...values: SqlValue[]): Promise<Row | undefined> {
@@ -60,7 +63,7 @@ export class PostgresTransaction implements Transaction {
 
   async appendEvent({ kind, rolloutId, group, workerId, backendId, data }: NewEvent): Promise<void> {
     const ids = [rolloutId, group, workerId, backendId].map((id) => id ?? null);
-    if (forWorkers.has(kind)) this.#wakesWorkers = true;
+    if (!repeatable.has(kind)) this.#isRepeatable = false;
     this.#entries.push(JSON.stringify([this.nowMs, kind, ...ids, JSON.stringify(data)]));
   }
 
@@ -83,16 +86,25 @@ export class PostgresTransaction implements Transaction {
     this.#entries.splice(mark);
   }
 
-  /** What commits the transaction, in one message: the lock of the log is not held while a message is on its way. */
-  toCommit(channel: string): string {
+  /**
+   * What commits the transaction, in one message. A soft commit is visible at once and on disk with the next one that is not: a crash of the
+   * database may take it back. Only what a worker repeats may be lost, so a commit with any other event is never soft.
+   */
+  toCommit(channel: string, { maySoften }: { readonly maySoften: boolean }): string {
+    const isSoft = maySoften && this.#isRepeatable;
+    const soften = isSoft ? 'SET LOCAL synchronous_commit = off; ' : '';
+    if (this.#entries.length === 0 && this.#served.size === 0) return `${soften}COMMIT`;
     const entries = pg.escapeLiteral(`[${this.#entries.join(',')}]`);
-    const log = `SELECT append_log(${entries}::json, '{${[...this.#served].join(',')}}'::bigint[], ${pg.escapeLiteral(channel)})`;
-    const wake = this.#wakesWorkers ? `; SELECT announce(${pg.escapeLiteral(toWorkChannel(channel))})` : '';
-    return `${log}${wake}; COMMIT`;
+    const served = `'{${[...this.#served].join(',')}}'::bigint[]`;
+    return `${soften}SELECT log_changes(${entries}::json, ${served}, ${pg.escapeLiteral(channel)}, ${wakingKinds}, ${!isSoft}); COMMIT`;
   }
 }
 
-const forWorkers: ReadonlySet<string> = new Set(workerEvents);
+/** What may be lost with the changes that it is about. */
+const repeatable: ReadonlySet<EventKind> = new Set<EventKind>(['rollout-move', 'rollout-place', 'turn-end', 'backend-traffic']);
+
+/** For SQL: the events that workers wait for. */
+export const wakingKinds = `'{${workerEvents.join(',')}}'::text[]`;
 
 /** The channel of the events that workers wait for: every notification wakes all processes that listen to its channel. */
 export function toWorkChannel(channel: string): string {

@@ -13,6 +13,7 @@ import {
   advance,
   end,
   isJudgedApart,
+  mayBeIn,
   type RolloutRow,
   readHeld,
   rolloutColumns,
@@ -163,7 +164,7 @@ export async function move(transaction: Transaction, request: { readonly claim: 
 export async function endIfLost(transaction: Transaction, request: { readonly claim: Claim } & LossEnding): Promise<boolean> {
   const { claim, ...ending } = request;
   const row = await readHeld(transaction, claim);
-  if (row && (row.state !== 'evaluate' || !isJudgedApart(row)))
+  if (row && (!mayBeIn(transaction, row, 'evaluate') || !isJudgedApart(row)))
     throw new RolloutError('internal', `rollout ${row.id} in ${row.state} is not judged apart`);
   if (row) await writeLossEnding(transaction, row, ending);
   return row !== undefined;

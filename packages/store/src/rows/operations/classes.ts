@@ -109,19 +109,29 @@ interface ClassRow {
   readonly active: number;
 }
 
+/** The table or view that has the counts as they are now, and which of its rows have queued or active rollouts. */
+const busyClasses = 'classes INDEXED BY classes_busy WHERE wanted > 0';
+
 /** Those with queued or active rollouts. */
-async function readBusy(transaction: Transaction): Promise<(ClassRow & Pick<WorkClass, 'requires'>)[]> {
-  const sql =
-    'SELECT kind, name, rank, weight, queued, active FROM classes INDEXED BY classes_busy WHERE wanted > 0 ORDER BY rank DESC, seq';
+async function readBusy(transaction: Transaction, busy: string): Promise<(ClassRow & Pick<WorkClass, 'requires'>)[]> {
+  const sql = `SELECT kind, name, rank, weight, queued, active FROM ${busy} ORDER BY rank DESC, seq`;
   return (await transaction.all<ClassRow>(sql)).map((row) => ({ ...row, ...fromStoredName(row.name) }));
 }
 
-export async function classes(transaction: Transaction): Promise<ClassLoad[]> {
-  return (await readBusy(transaction)).map(({ rank, ...row }) => ({ ...row, priority: Math.floor(rank / 2), isUrgent: rank % 2 !== 0 }));
+export async function classes(transaction: Transaction, _: undefined, busy = busyClasses): Promise<ClassLoad[]> {
+  return (await readBusy(transaction, busy)).map(({ rank, ...row }) => ({
+    ...row,
+    priority: Math.floor(rank / 2),
+    isUrgent: rank % 2 !== 0,
+  }));
 }
 
 /** For a batch: its own rollouts, and the slots that are its share. Runs that wait for evaluate count against everyone. */
-export async function load(transaction: Transaction, batch?: BatchId): Promise<{ queued: number; active: number; slots: number }> {
+export async function load(
+  transaction: Transaction,
+  batch: BatchId | undefined,
+  busyOnes = busyClasses,
+): Promise<{ queued: number; active: number; slots: number }> {
   const counts = await countStates(transaction);
   const sql = 'SELECT report FROM workers WHERE ended_at IS NULL AND lease_until > ? AND report IS NOT NULL';
   const reports = (await transaction.all<{ report: string }>(sql, transaction.nowMs)).map(({ report }): WorkerReport => JSON.parse(report));
@@ -132,7 +142,7 @@ export async function load(transaction: Transaction, batch?: BatchId): Promise<{
   const waiting = Math.max(0, counts.evaluate - countSlots(reports, 'evaluate'));
   const slots = countSlots(able, 'run');
   if (batch === undefined) return { queued: counts.queued, active: counts.init + counts.ready + counts.run + waiting, slots };
-  const busy = await readBusy(transaction);
+  const busy = await readBusy(transaction, busyOnes);
   const own = busy.filter(({ kind, name }) => kind === 'batch' && name === batch);
   const others = busy.filter((row) => !own.includes(row)).map((row) => ({ ...row, wanted: row.queued + row.active }));
   const total = (column: 'queued' | 'active') => own.reduce((sum, row) => sum + row[column], 0);

@@ -7,7 +7,7 @@ import type { BackendLoad, CacheSize, OldestOn, PlaceOptions } from '../../backe
 import { type Candidate, chooseBackend } from '../../backends/routing.ts';
 import type { Claim, TrafficNotes } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
-import { type RolloutRow, readHeld, subjectOf } from './transitions.ts';
+import { advance, mayBeIn, type RolloutRow, readHeld, subjectOf } from './transitions.ts';
 
 interface Target extends Candidate {
   readonly version: number;
@@ -23,7 +23,8 @@ export async function place(
 ): Promise<BackendId | undefined> {
   const { exclude = [], isSticky = false, tokens, routing } = request.options;
   const row = await readHeld(transaction, request.claim);
-  if (row?.state !== 'run') return undefined;
+  if (!row || !mayBeIn(transaction, row, 'run')) return undefined;
+  if (row.state !== 'run') await advance(transaction, row, { state: 'run', claim: request.claim });
   const from =
     (await transaction.one<{ backend: BackendId | null }>('SELECT backend FROM rollouts WHERE seq = ?', row.seq))?.backend ?? undefined;
   const chosen = chooseBackend(await readTargets(transaction, row, { from, isSticky, readLoads }), {

@@ -2,7 +2,7 @@
 // event, in the caller's transaction.
 
 import type { Failure, GroupId, RolloutId, RolloutResult, RolloutState } from '@millrace/protocol';
-import { canMove, definedOf, RolloutError } from '@millrace/protocol/plain';
+import { canMove, definedOf, RolloutError, rolloutStates } from '@millrace/protocol/plain';
 import type { Claim, Ending } from '../../store.ts';
 import type { RolloutMove, Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';
@@ -58,7 +58,7 @@ export async function advance(
   to: { readonly state: RolloutState; readonly claim: Claim },
 ): Promise<void> {
   const { state, claim } = to;
-  checkMove(row, state);
+  checkMove(transaction, row, state);
   const { worker, attempt } = claim;
   // A column that is set to what it was still changes its index.
   if (row.worker === worker && row.attempt === attempt)
@@ -103,7 +103,7 @@ type BackReason =
 
 /** Returns the rollout to the queue without a holder; a rollout that was asked to cancel ends instead. */
 export async function sendBack(transaction: Transaction, row: RolloutRow, reason: BackReason): Promise<void> {
-  checkMove(row, 'queued');
+  checkMove(transaction, row, 'queued');
   if (reason.kind !== 'release') await recordFailure(transaction, row, reason);
   if (row.cancel_asked) {
     await end(transaction, row, { state: 'cancelled' });
@@ -128,7 +128,7 @@ export async function appendQueued(
 }
 
 export async function end(transaction: Transaction, row: RolloutRow, ending: StoredEnding): Promise<void> {
-  checkMove(row, ending.state);
+  checkMove(transaction, row, ending.state);
   await transaction.run(
     'UPDATE rollouts SET state = ?, worker = NULL, ended_at = ?, result = ?, failure = ? WHERE seq = ?',
     ending.state,
@@ -188,8 +188,22 @@ async function recordFailure(
   await transaction.run(`UPDATE rollouts SET ${counted}, failures = ? WHERE seq = ?`, JSON.stringify(failures), row.seq);
 }
 
-function checkMove(row: RolloutRow, to: RolloutState): void {
-  if (canMove(row.state, to)) return;
+const stageAfter: Partial<Record<RolloutState, RolloutState>> = { init: 'ready', ready: 'run', run: 'evaluate' };
+
+/** Whether the worker that holds the rollout may have moved it to this state: it is there, or moves there were lost. */
+export function mayBeIn(transaction: Transaction, { state }: Pick<RolloutRow, 'state'>, wanted: RolloutState): boolean {
+  if (state === wanted) return true;
+  const next = transaction.mayMissMoves ? stageAfter[state] : undefined;
+  return next !== undefined && mayBeIn(transaction, { state: next }, wanted);
+}
+
+/** The states from which it is a move to this one. */
+function stagesBefore(to: RolloutState): readonly RolloutState[] {
+  return rolloutStates.filter((from) => canMove(from, to));
+}
+
+function checkMove(transaction: Transaction, row: RolloutRow, to: RolloutState): void {
+  if (stagesBefore(to).some((from) => mayBeIn(transaction, row, from))) return;
   throw new RolloutError('internal', `rollout ${row.id} cannot move from ${row.state} to ${to}`);
 }
 

@@ -88,6 +88,7 @@ const rowLock = /\bFOR UPDATE( OF \w+)?( SKIP LOCKED)?/g;
 function toTransaction({ one, all, run, counts }: Statements & Pick<Connection, 'counts'>, nowMs: number): Transaction {
   return {
     nowMs,
+    mayMissMoves: false,
     rowsPerStatement: 1,
     one: async <Row>(sql: string, ...values: SqlValue[]) => one<Row>(sql, ...values),
     all: async <Row>(sql: string, ...values: SqlValue[]) => all<Row>(sql, ...values),
