@@ -87,19 +87,17 @@ interface WindowRow extends QueuedRow {
   readonly n: number;
 }
 
-// As `isDue`, but without an index: without statistics, PostgreSQL would read the whole line instead of the rows of the window.
-const isStillDue = "state || '' = 'queued' AND line || '' = 'due' AND class + 0 = ?1";
-
-// Places: 0 was passed over for long, 1 has siblings here, 2 has siblings nowhere, 3 elsewhere.
+// Places: 0 was passed over for long, 1 has siblings here, 2 has siblings nowhere, 3 elsewhere. Rows are read by their keys, one after the
+// other, and locked until there are enough: whatever the planner knows of the tables, a claim reads the rows of its window and no others.
 const preferred = `WITH head AS MATERIALIZED (
 SELECT seq, group_id, passed_at, row_number() OVER (ORDER BY seq) AS n FROM rollouts WHERE ${isDue} ORDER BY seq LIMIT ?2
 ), homes AS MATERIALIZED (SELECT g.group_id, here FROM (SELECT DISTINCT group_id FROM head WHERE group_id IS NOT NULL) g, LATERAL (
 SELECT bool_or(host = ?3) AS here FROM rollouts held JOIN workers w ON w.id = held.worker WHERE held.group_id = g.group_id) one
 ), ranked AS MATERIALIZED (
-SELECT seq, n, CASE WHEN passed_at <= ?4 THEN 0 WHEN here THEN 1 WHEN here IS NULL THEN 2 ELSE 3 END AS place
-FROM head LEFT JOIN homes USING (group_id))
-SELECT ${queuedColumns}, n FROM rollouts JOIN ranked USING (seq) WHERE ${isStillDue}
-ORDER BY place, seq LIMIT ?5 FOR UPDATE OF rollouts SKIP LOCKED`;
+SELECT seq, n FROM head LEFT JOIN homes USING (group_id)
+ORDER BY CASE WHEN passed_at <= ?4 THEN 0 WHEN here THEN 1 WHEN here IS NULL THEN 2 ELSE 3 END, seq)
+SELECT taken.*, n FROM ranked, LATERAL (
+SELECT ${queuedColumns} FROM rollouts WHERE ${isDue} AND rollouts.seq = ranked.seq FOR UPDATE SKIP LOCKED) AS taken LIMIT ?5`;
 
 /** First those that were passed over for long, then those whose siblings run here, then those whose siblings run nowhere. */
 async function lockPreferred(transaction: Transaction, request: LockRequest): Promise<QueuedRow[]> {

@@ -210,6 +210,7 @@ describe('stores that share a PostgreSQL database', { skip: skipPostgres }, () =
       );
     const all = isSeen(3);
     await store.appendEvents([{ kind: 'turn-end', data: {} }]);
+    await bed.settleLog();
     await setTimeout(100); // longer than two notifications are apart
     await store.submit([makeRollout('a')], roomy);
     await all;

@@ -21,6 +21,11 @@ const types = {
 /** A statement this long has a list of values and is not used again. */
 const longestPrepared = 1_500;
 
+// A commit is on disk before it is acknowledged, whatever the default of the database. Every statement has an index: with statistics from
+// when a table was small, or none, the planner would still read all of it. Without that choice it takes costs to be huge, and would compile.
+const settings = `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local');
+  SET enable_seqscan = off; SET jit = off`;
+
 export class Session {
   readonly #client: pg.Client;
   readonly #names = new Map<string, string>();
@@ -52,10 +57,7 @@ export class Session {
     const session = new Session(client);
     try {
       await client.connect();
-      // A commit is on disk before it is acknowledged, whatever the default of the database.
-      await client.query(
-        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')",
-      );
+      await client.query(settings);
       const own = 'SELECT pid, backend_start::text AS started FROM pg_stat_activity WHERE pid = pg_backend_pid()';
       const [row] = await session.script<{ pid: number; started: string }>(own);
       if (row) session.#process = [row.pid, row.started];
