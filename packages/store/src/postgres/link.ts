@@ -1,5 +1,6 @@
-// Runs operations in transactions on one connection, and opens another when it breaks. All calls that wait share the next transaction,
-// each behind its own savepoint, so the cost of a commit is divided among them. Replies come after the commit.
+// Runs operations in transactions on one connection, and opens another when it breaks. Calls that every worker makes all the time run in
+// sets. All others that wait share the next transaction, each behind its own savepoint, so the cost of a commit is divided among them.
+// Replies come after the commit.
 
 import { sleep, systemClock } from '@millrace/base/clock';
 import type { Log } from '@millrace/base/log';
@@ -10,6 +11,7 @@ import { ConnectionLost, isCollision, isStalePlan, toStoreError, toUnknownOutcom
 import { PostgresTransaction } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
+import { findSetKey, runSet } from './worker-calls.ts';
 
 interface LinkOptions<All extends Operations> {
   readonly role: 'writer' | 'reader';
@@ -46,6 +48,7 @@ interface OpenTransaction {
 const soft: ReadonlySet<string> = new Set(['renew', 'reportGate', 'noteTraffic', 'appendEvents', 'move', 'place']);
 
 const mostCalls = 64;
+const mostInSet = 1_000;
 /** Transactions that collide are repeated, from the third time on one call at a time, up to this often and this long. */
 const [mostCollisions, collisionsTogether, longestCollisionMs] = [12, 2, 30_000];
 
@@ -83,11 +86,49 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
   /** Starts in a later turn, so that calls made together share the first transaction too. */
   async #runAll(): Promise<void> {
     await Promise.resolve();
-    while (this.#waiting.length > 0) await this.#runTogether(this.#waiting.splice(0, mostCalls));
+    while (this.#waiting.length > 0) {
+      const set = this.#takeSet();
+      if (set.length > 0) await this.#runTogether(await this.#runSet(set));
+      else await this.#runTogether(this.#waiting.splice(0, mostCalls));
+    }
     this.#running = undefined;
   }
 
+  /** What runs in one statement for each kind, if the call that waits longest does: all such calls, one for each row that they write. */
+  #takeSet(): WaitingCall[] {
+    const [oldest] = this.#waiting;
+    if (this.#options.role !== 'writer' || !oldest || findSetKey(oldest) === undefined) return [];
+    const [set, keys, others]: [WaitingCall[], Set<string>, WaitingCall[]] = [[], new Set(), []];
+    for (const call of this.#waiting.splice(0)) {
+      const key = findSetKey(call);
+      const isNext =
+        key !== undefined && !keys.has(key) && set.length < mostInSet && (this.#options.hasOwnTime || call.nowMs === oldest.nowMs);
+      if (isNext) keys.add(key);
+      (isNext ? set : others).push(call);
+    }
+    this.#waiting.push(...others);
+    return set;
+  }
+
+  /** Returns the calls that have to run in a transaction of their own. */
+  async #runSet(set: readonly WaitingCall[]): Promise<readonly WaitingCall[]> {
+    const { sessions, channel, hasOwnTime } = this.#options;
+    const startedAt = systemClock.monotonic();
+    try {
+      const replies = await sessions.use((session) =>
+        runSet(session, set, { channel, nowMs: hasOwnTime ? undefined : set[0]?.nowMs, isRepeated: sessions.hasLost }),
+      );
+      const lockMs = systemClock.monotonic() - startedAt;
+      for (const [index, call] of set.entries()) if (replies.has(index)) this.#settle(call, { value: replies.get(index) }, lockMs);
+      return set.filter((_, index) => !replies.has(index));
+    } catch (error) {
+      if (error instanceof ConnectionLost) this.#reject(set, error);
+      return error instanceof ConnectionLost ? [] : set;
+    }
+  }
+
   async #runTogether(calls: readonly WaitingCall[], collisions = 0, firstAt = systemClock.monotonic()): Promise<void> {
+    if (calls.length === 0) return;
     const { sessions } = this.#options;
     const startedAt = systemClock.monotonic();
     try {
@@ -98,7 +139,7 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
       if (isStalePlan(error)) await sessions.close();
       const mayRepeat = isCollision(error) || isStalePlan(error);
       if (!mayRepeat || collisions >= mostCollisions || systemClock.monotonic() - firstAt > longestCollisionMs) {
-        for (const call of calls) call.reject(toStoreError(error, sessions.where));
+        this.#reject(calls, error);
         return;
       }
       if (collisions === collisionsTogether)
@@ -107,6 +148,10 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
       if (collisions < collisionsTogether) await this.#runTogether(calls, collisions + 1, firstAt);
       else for (const call of calls) await this.#runTogether([call], collisions + 1, firstAt);
     }
+  }
+
+  #reject(calls: readonly WaitingCall[], error: unknown): void {
+    for (const call of calls) call.reject(toStoreError(error, this.#options.sessions.where));
   }
 
   #settle(call: WaitingCall, outcome: CallOutcome, lockMs: number): void {

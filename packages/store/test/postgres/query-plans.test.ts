@@ -42,7 +42,10 @@ describe('plans in PostgreSQL', { skip: skipPostgres }, () => {
   async function readPlans(server: PostgresServer): Promise<string[]> {
     const folder = join(server.socketFolder, 'data', 'log');
     const texts = await Promise.all((await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8')));
-    return texts.join('\n').split(/(?=\n[^\n\t]*duration: [\d.]+ ms {2}plan:)/).slice(1);
+    return texts
+      .join('\n')
+      .split(/(?=\n[^\n\t]*duration: [\d.]+ ms {2}plan:)/)
+      .slice(1);
   }
 
   for (const [name, rollouts, isKnown] of [
@@ -92,7 +95,7 @@ async function work(store: Store, prefix: string): Promise<void> {
       return id;
     }),
   );
-  const [one, two] = workers as [typeof workers[0] & string, typeof workers[0] & string];
+  const [one, two] = workers as [(typeof workers)[0] & string, (typeof workers)[0] & string];
   await submit('plain', 30);
   const claims: ClaimedRollout[] = [];
   for (let round = 0; round < 8; round += 1) for (const worker of [one, two]) claims.push(...(await store.claim(worker, 2)));
@@ -107,14 +110,24 @@ async function work(store: Store, prefix: string): Promise<void> {
     if (index % 4 === 3) await store.cancel(claim.id, { tombstoneMs: 0 });
   }
   for (const worker of [one, two]) {
-    await store.renew(worker, { leaseMs, report: makeReport(1), held: { claims: claims.filter((claim) => claim.worker === worker), ...rules } });
+    await store.renew(worker, {
+      leaseMs,
+      report: makeReport(1),
+      held: { claims: claims.filter((claim) => claim.worker === worker), ...rules },
+    });
     await store.reportGate(worker, { pause: 0, generating: 0 });
   }
   await store.expire({ leaseMs, ...rules });
   await store.dropWorker(one, rules);
   await store.oldestOn(two, [{ id: backendId.parse('b'), tokens: 100 }]);
   for (const read of [store.counts, store.classes, store.workers, store.backendLoads, store.load, store.openBatches]) await read();
-  for (const filter of [{}, { state: 'queued' }, { prefix: 'p' }, { group: toGroup('plain1') }, { scenario: 'math', order: 'newest' }] as const)
+  for (const filter of [
+    {},
+    { state: 'queued' },
+    { prefix: 'p' },
+    { group: toGroup('plain1') },
+    { scenario: 'math', order: 'newest' },
+  ] as const)
     await store.list({ limit: 5, ...filter });
   const batch = `${prefix}batch`;
   await store.createBatch(makeBatch(batch, { target: 1, count: 2 }));

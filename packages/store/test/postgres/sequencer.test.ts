@@ -30,7 +30,11 @@ describe('the sequencer of the log', { skip: skipPostgres }, () => {
     const child = fork(fileURLToPath(new URL('./sequencer-process.ts', import.meta.url)), [address], {
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
-    await once(child, 'message');
+    const ended = once(child, 'exit').then(([code]) => {
+      throw new Error(`the sequencer did not open: ${code}`);
+    });
+    await Promise.race([once(child, 'message'), ended]);
+    ended.catch(() => {}); // it is killed later
     return child;
   }
 

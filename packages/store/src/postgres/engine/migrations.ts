@@ -10,6 +10,7 @@ import { sequencerTables } from './sequencer-tables.ts';
 import type { Session } from './session.ts';
 import { tables } from './tables.ts';
 import { trainerTables } from './trainer-tables.ts';
+import { workerCallFunctions } from './worker-call-functions.ts';
 
 interface Migration {
   readonly sql: string;
@@ -27,6 +28,7 @@ const migrations: readonly Migration[] = [
   { sql: 'ALTER TABLE policy ADD COLUMN IF NOT EXISTS owner text, ADD COLUMN IF NOT EXISTS owned_pause bigint;', usableFrom: 1 },
   { sql: trainerTables, usableFrom: 1 },
   { sql: sequencerTables, usableFrom: 1 },
+  { sql: workerCallFunctions, usableFrom: 1 },
 ];
 
 const newestSchema = migrations.length;

@@ -29,6 +29,7 @@ export async function joinBackend(transaction: Transaction, backend: NewBackend)
 }
 
 export async function drainBackend(transaction: Transaction, id: BackendId): Promise<boolean> {
+  await transaction.lock('place'); // a placement under way has not seen it, and would come after
   const row = await transaction.one<{ state: BackendState }>('SELECT state FROM backends WHERE id = ? FOR UPDATE', id);
   if (row && row.state !== 'draining') {
     await transaction.run("UPDATE backends SET state = 'draining' WHERE id = ?", id);
@@ -38,6 +39,7 @@ export async function drainBackend(transaction: Transaction, id: BackendId): Pro
 }
 
 export async function leaveBackend(transaction: Transaction, id: BackendId): Promise<boolean> {
+  await transaction.lock('place');
   const known = (await transaction.run('DELETE FROM backends WHERE id = ?', id)) > 0;
   await transaction.run('DELETE FROM backend_faults WHERE backend = ?', id);
   if (known) await transaction.appendEvent({ kind: 'backend-leave', backendId: id, data: {} });
