@@ -25,7 +25,7 @@ export function isTurn({ line, from, to }: RolloutMove): boolean {
 
 export interface Transaction {
   readonly nowMs: number;
-  /** A crash may have taken back the last moves of a rollout that its worker was told of. */
+  /** A crash may have taken back the last moves of a rollout, although its worker got their replies. */
   readonly mayMissMoves: boolean;
   /** How many rows a statement should delete: more than one where each statement costs a round trip. */
   readonly rowsPerStatement: number;

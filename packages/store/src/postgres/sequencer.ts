@@ -11,8 +11,8 @@ import type { DutyRequest } from '../servers/server-store.ts';
 import { wakingKinds } from './engine/postgres-transaction.ts';
 import { Session } from './engine/session.ts';
 
-export const sequencerLeaseMs = 3_000;
-const renewMs = sequencerLeaseMs / 3;
+const dutyMs = 3_000;
+const renewMs = dutyMs / 3;
 /** Between two looks: at first after events, and once none have come for a while. */
 const [shortestMs, longestMs] = [2, 8] as const;
 /** A commit wakes a sequencer that sleeps. It still looks this often, in case a notification was lost. */
@@ -27,13 +27,6 @@ interface SequencerOptions {
   takeDuty(request: DutyRequest): Promise<boolean>;
 }
 
-/** How far behind the log was. */
-export interface SequencerLag {
-  /** Of the last numbering: how long it took, with the wait for the lock of the log. */
-  readonly tookMs: number;
-  readonly events: number;
-}
-
 export class Sequencer implements AsyncDisposable {
   readonly #options: SequencerOptions;
   readonly #holder = randomUUID();
@@ -44,15 +37,9 @@ export class Sequencer implements AsyncDisposable {
   #numbering: Promise<void> | undefined;
   #wake = () => {};
   #isWoken = false;
-  #lag: SequencerLag | undefined;
 
   constructor(options: SequencerOptions) {
     this.#options = options;
-  }
-
-  /** Absent while another process has the duty. */
-  get lag(): SequencerLag | undefined {
-    return this.#isHolder ? this.#lag : undefined;
   }
 
   start(): void {
@@ -86,7 +73,7 @@ export class Sequencer implements AsyncDisposable {
     const wasHolder = this.#isHolder;
     const askedAt = systemClock.monotonic();
     try {
-      this.#heldUntil = (await this.#takeDuty(sequencerLeaseMs)) ? askedAt + sequencerLeaseMs : Number.NEGATIVE_INFINITY;
+      this.#heldUntil = (await this.#takeDuty(dutyMs)) ? askedAt + dutyMs : Number.NEGATIVE_INFINITY;
     } catch (error) {
       if (!this.#closing.signal.aborted) this.#options.log.warn('sequencer-renew-failed', { error: messageOf(error) });
     }
@@ -123,12 +110,9 @@ export class Sequencer implements AsyncDisposable {
 
   async #number(): Promise<number> {
     if (!this.#session || this.#session.isBroken) await this.#open();
-    const startedAt = systemClock.monotonic();
     const sql = `SELECT sequence_log(${pg.escapeLiteral(this.#options.channel)}, ${wakingKinds}) AS added`;
     const [row] = (await this.#session?.query<{ added: number }>(sql)) ?? [];
-    const events = row?.added ?? 0;
-    if (events > 0) this.#lag = { tookMs: systemClock.monotonic() - startedAt, events };
-    return events;
+    return row?.added ?? 0;
   }
 
   async #open(): Promise<void> {

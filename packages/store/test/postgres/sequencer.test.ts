@@ -26,10 +26,14 @@ describe('the sequencer of the log', { skip: skipPostgres }, () => {
   /** As a worker has it: it never numbers the log of others. */
   const openWorkerStore = (address: string) => openPostgresStore({ address, clock: systemClock, log: silentLog, hints: 'work' });
 
+  const children = new Set<ChildProcess>();
+  after(() => Promise.all([...children].map(killProcess)));
+
   async function openSequencer(address: string): Promise<ChildProcess> {
     const child = fork(fileURLToPath(new URL('./sequencer-process.ts', import.meta.url)), [address], {
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
+    children.add(child);
     const ended = once(child, 'exit').then(([code]) => {
       throw new Error(`the sequencer did not open: ${code}`);
     });
@@ -39,15 +43,15 @@ describe('the sequencer of the log', { skip: skipPostgres }, () => {
   }
 
   async function killProcess(child: ChildProcess): Promise<void> {
+    children.delete(child);
     const exited = once(child, 'exit');
-    child.kill('SIGKILL');
-    await exited;
+    if (child.kill('SIGKILL')) await exited;
   }
 
   /** Reads on until `isEnough`. */
   async function followUntil(store: Store, seen: Event[], isEnough: () => boolean): Promise<void> {
     while (!isEnough()) {
-      const { events } = await store.events(seen.at(-1)?.id ?? 0, { limit: 100 });
+      const { events } = await store.events(seen.at(-1)?.id ?? 0, { limit: 1_000 });
       seen.push(...events);
       if (events.length === 0) await pause(5);
     }
@@ -66,6 +70,7 @@ describe('the sequencer of the log', { skip: skipPostgres }, () => {
         await store.appendEvents([{ kind: soft, data: { writer, turn } }]);
         await store.appendEvents([{ kind: durable, data: { writer, turn } }]);
         acknowledged[writer] = turn + 1;
+        await pause(10);
       }
     };
     const writing = Promise.all(writers.map(write));

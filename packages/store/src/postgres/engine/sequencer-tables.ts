@@ -1,11 +1,11 @@
 // The log without a lock. A transaction leaves its events in `event_inbox`, and what it changed of the counts in three tables of
-// differences; whoever numbers the log moves what is committed to `events` and adds up the differences, under the lock of the log. So a
+// differences; the process that numbers the log moves what is committed to `events` and adds up the differences, under the lock of the log. So a
 // commit waits for no other, and readers see numbered events only: a number is given to what is committed, durably, and never changes.
 // What was caused by something comes after it: its row in the inbox has the larger number, and was committed later.
 
 import { text } from './columns.ts';
 
-// Deleted rows stay in a table and its index until no transaction can see them, for the time of a backup for example. So nobody looks
+// Deleted rows stay in a table and its index until no transaction can see them, for the time of a backup for example. So no statement looks
 // below `read_from`: every row below was numbered, or never will be. It is moved to what `log_order` had reached (`next_from`) once all
 // transactions are over that had their number before `next_xid`, which was taken after that: a transaction has its own before it writes.
 const inboxTables = `
