@@ -34,8 +34,11 @@ export async function isBrokenByAgent(seen: RolloutError, deps: StageDeps, recor
   return true;
 }
 
-/** What the scenario's code ends with that is not its own verdict on the agent. */
-const breaks: ReadonlySet<string> = new Set(['tool-failed', 'run-failed', 'evaluate-failed', 'scenario-died']);
+/**
+ * What the scenario's code ends with that is not its own verdict on the agent. The death of its process is not among them: all rollouts of the
+ * process lose their state with it, so a call that fails again says nothing about the agent.
+ */
+const breaks: ReadonlySet<string> = new Set(['tool-failed', 'run-failed', 'evaluate-failed']);
 
 type Acted = ToControl & { readonly messages: readonly Message[]; readonly last: Message };
 

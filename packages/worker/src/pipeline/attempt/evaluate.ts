@@ -35,11 +35,14 @@ export async function evaluateAttempt(deps: StageDeps, record: AttemptRecord, pr
   }
 }
 
-/** Whether the verifier gave no verdict, and says itself that the agent is not to blame. */
+/**
+ * Whether the verifier gave no verdict, and does not say itself that the agent is not to blame. The death of the process of a scenario is no
+ * break: it takes along what all its rollouts had there, so judging again shows nothing, and the rollout is retried as a whole.
+ */
 function isBreak(error: RolloutError): boolean {
   const { code } = error;
   if (code === 'evaluate-failed') return !isShownFault(error);
-  return code === 'evaluate-timeout' || code === 'scenario-died' || code === 'sandbox-refused';
+  return code === 'evaluate-timeout' || code === 'sandbox-refused';
 }
 
 export function toPolicyFault(error: RolloutError): RolloutError {
