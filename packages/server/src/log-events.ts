@@ -160,6 +160,7 @@ export const logEvents = {
       'The store has reached its budget, or its disk is nearly full. Submissions get 507, queued rollouts wait, and running ones finish.',
     hint: 'Free space on the disk, run `millrace store compact`, shorten `retention`, or raise `store.budgetMib`. It continues by itself. See docs/store.md.',
   },
+  'sequencer-failed': { means: 'The event log of PostgreSQL could not be numbered.', hint: 'Read `error`; it is tried again.' },
   'store-check-failed': {
     means: 'The store cannot be written, so /readyz answers 503.',
     hint: 'Check the disk of the store: free space, errors, and other processes that lock the file. No restart is needed.',

@@ -10,7 +10,9 @@ import { logEvents, renderLogEvents, withHints } from '../src/log-events.ts';
 const root = join(import.meta.dirname, '../../..');
 
 function readLogged(): string[] {
-  const files = globSync('packages/{gateway,base,model,engines,sandbox,store,scenarios,server,cli}/src/**/*.ts', { cwd: root });
+  const files = globSync('packages/{gateway,base,tracing,model,engines,sandbox,store,scenarios,worker,server,cli}/src/**/*.ts', {
+    cwd: root,
+  });
   const texts = files.map((file) => readFileSync(join(root, file), 'utf8'));
   const calls = texts.flatMap((text) => [...text.matchAll(/[lL]og\s*\.(?:warn|error)\(\s*'([a-z-]+)'/g)]);
   return [...new Set(calls.map(([, event = '']) => event))].sort();

@@ -75,7 +75,7 @@ export class Sequencer implements AsyncDisposable {
     try {
       this.#heldUntil = (await this.#takeDuty(dutyMs)) ? askedAt + dutyMs : Number.NEGATIVE_INFINITY;
     } catch (error) {
-      if (!this.#closing.signal.aborted) this.#options.log.warn('sequencer-renew-failed', { error: messageOf(error) });
+      if (!this.#closing.signal.aborted) this.#options.log.warn('sequencer-failed', { error: messageOf(error) });
     }
     if (this.#isHolder && !wasHolder) this.#options.log.info('sequencer-start', {});
     if (this.#isHolder && !this.#closing.signal.aborted) this.#numbering ??= this.#numberAll();
