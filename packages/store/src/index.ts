@@ -57,4 +57,5 @@ export { hidePassword, isPostgresAddress, storeFile, toStoreAddress } from './st
 export { storeConfig, toDiskLimits } from './store-config.ts';
 export { StoreError, StoreFault } from './store-fault.ts';
 export type { NewTrainerStep, TrainerStepRecord } from './trainer-store.ts';
+export type { LoggedTurn, TurnAppend } from './turn-log.ts';
 export { type ClassLoad, hasLabels, labelsOf, toScenarioLabel } from './work-class.ts';

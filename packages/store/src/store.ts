@@ -27,6 +27,7 @@ import type { RetentionAges } from './retention-ages.ts';
 import type { NewRollout, RolloutRecord } from './rollout-record.ts';
 import type { ServerStore } from './servers/server-store.ts';
 import type { TrainerStore } from './trainer-store.ts';
+import type { TurnLog } from './turn-log.ts';
 import type { ClassLoad, WorkClass } from './work-class.ts';
 
 /** One worker's right to write one attempt of a rollout. A write under an outdated claim changes nothing. */
@@ -132,7 +133,7 @@ export interface TrafficNotes {
 }
 
 /** `Placements` specifies placing rollouts and the health of backends. */
-export interface Store extends BatchStore, EvaluationStore, Placements, ServerStore, AsyncDisposable {
+export interface Store extends BatchStore, EvaluationStore, Placements, ServerStore, TurnLog, AsyncDisposable {
   // Callers.
 
   /**

@@ -33,8 +33,8 @@ export interface Transaction {
   all<Row>(sql: string, ...values: SqlValue[]): Promise<Row[]>;
   /** The rows for all of the values together. The statement ends with a comparison with one of them: `… WHERE id = ?`. */
   allOf<Row>(sql: string, values: readonly (string | number)[]): Promise<Row[]>;
-  /** `into` names a table and its columns: `siblings (seq, group_seq)`. */
-  insert(into: string, rows: readonly (readonly SqlValue[])[]): Promise<void>;
+  /** `into` names a table and its columns: `siblings (seq, group_seq)`. `onConflict` is the clause for rows that are there. */
+  insert(into: string, rows: readonly (readonly SqlValue[])[], onConflict?: string): Promise<void>;
   /** The same for a table that numbers its rows; returns the `seq` of each, in order. */
   insertNumbered(into: string, rows: readonly (readonly SqlValue[])[]): Promise<number[]>;
   /** Returns the number of rows changed. */

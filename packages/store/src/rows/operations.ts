@@ -38,6 +38,7 @@ import {
 } from './operations/servers/prorl-jobs.ts';
 import { cancel, submit } from './operations/submit.ts';
 import { putTrainerStep, retainTrainerSlice, trainerRuns, trainerSamples, trainerSteps } from './operations/trainer.ts';
+import { appendTurns, loggedTurns } from './operations/turn-log.ts';
 import {
   clockJumpedAtMs,
   dropWorker,
@@ -110,6 +111,7 @@ export const writes = {
   closeProrlJob,
   putTrainerStep,
   retainTrainerSlice,
+  appendTurns,
 };
 
 export const reads = {
@@ -158,6 +160,7 @@ export const reads = {
   trainerSteps,
   trainerRuns,
   trainerSamples,
+  loggedTurns,
 };
 
 export type Operations = Readonly<Record<string, (transaction: Transaction, request: never) => Promise<unknown>>>;

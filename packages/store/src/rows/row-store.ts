@@ -179,6 +179,8 @@ export class RowStore implements Store {
   closeProrlJob: Store['closeProrlJob'] = (rollout) => this.#write('closeProrlJob', rollout);
   prorlJobs: Store['prorlJobs'] = (name) => this.#read('prorlJobs', name);
 
+  appendTurns: Store['appendTurns'] = (worker, appends) => this.#write('appendTurns', { worker, appends });
+  loggedTurns: Store['loggedTurns'] = (claim) => this.#read('loggedTurns', claim);
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
   events: Store['events'] = (after, options) => this.#read('events', { after, ...options });
   lastEventId: Store['lastEventId'] = () => this.#read('lastEventId', undefined);

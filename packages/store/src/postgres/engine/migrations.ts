@@ -18,6 +18,16 @@ interface Migration {
   readonly usableFrom: number;
 }
 
+/** What each finished turn of a running rollout added. A process of the version before leaves the turns of rollouts that it ends, and retention deletes them. */
+const turnLogTable = `CREATE TABLE IF NOT EXISTS turn_log (
+  seq bigint NOT NULL,
+  turn bigint NOT NULL,
+  attempt bigint NOT NULL,
+  body bytea NOT NULL,
+  PRIMARY KEY (seq, turn)
+);
+ALTER TABLE turn_log ALTER COLUMN body SET STORAGE EXTERNAL;`;
+
 /** The first makes an empty schema 1. Never edited once released. */
 const migrations: readonly Migration[] = [
   { sql: `${tables}${logTables}${functions}`, usableFrom: 1 },
@@ -29,6 +39,7 @@ const migrations: readonly Migration[] = [
   { sql: trainerTables, usableFrom: 1 },
   { sql: sequencerTables, usableFrom: 1 },
   { sql: workerCallFunctions, usableFrom: 1 },
+  { sql: turnLogTable, usableFrom: 1 },
 ];
 
 const newestSchema = migrations.length;

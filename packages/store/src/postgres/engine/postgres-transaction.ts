@@ -37,8 +37,8 @@ export class PostgresTransaction implements Transaction {
     return await this.#session.query<Row>(toPostgres(sql.replace(/= \?$/, '= ANY (?)'), this.#session.texts), [values]);
   }
 
-  async insert(into: string, rows: readonly (readonly SqlValue[])[]): Promise<void> {
-    for (const some of inPortions(rows)) await this.#insert(into, some, '');
+  async insert(into: string, rows: readonly (readonly SqlValue[])[], onConflict = ''): Promise<void> {
+    for (const some of inPortions(rows)) await this.#insert(into, some, ` ${onConflict}`);
   }
 
   async insertNumbered(into: string, rows: readonly (readonly SqlValue[])[]): Promise<number[]> {

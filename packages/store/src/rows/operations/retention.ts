@@ -52,7 +52,7 @@ export async function deleteRollouts(
   while (deleted < old.length && (deleted === 0 || !isSpent())) {
     const some = old.slice(deleted, deleted + transaction.rowsPerStatement).map(({ seq }) => seq);
     const places = some.map(() => '?').join(', ');
-    for (const table of ['trajectories', 'loss_endings', 'submissions', 'siblings', 'rollouts'])
+    for (const table of ['trajectories', 'loss_endings', 'turn_log', 'submissions', 'siblings', 'rollouts'])
       await transaction.run(`DELETE FROM ${table} WHERE seq IN (${places})`, ...some);
     deleted += some.length;
   }

@@ -8,6 +8,7 @@ import type { RolloutMove, Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';
 import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';
 import { dropLossEnding } from './losses/loss-endings.ts';
+import { dropTurns } from './turn-log.ts';
 
 /** The part of a rollout that transitions read. */
 export interface RolloutRow {
@@ -139,6 +140,7 @@ export async function end(transaction: Transaction, row: RolloutRow, ending: Sto
   );
   await transaction.noteMove(toMove(row, ending.state));
   if (isJudgedApart(row)) await dropLossEnding(transaction, row.seq);
+  if (row.attempt > 0) await dropTurns(transaction, row.seq);
   if (row.is_sibling === 1) await addWaste(transaction, row.seq);
   if (ending.trajectory) await transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
   if (ending.blob) {

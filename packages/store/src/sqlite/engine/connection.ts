@@ -93,8 +93,8 @@ function toTransaction({ one, all, run, counts }: Statements & Pick<Connection, 
     one: async <Row>(sql: string, ...values: SqlValue[]) => one<Row>(sql, ...values),
     all: async <Row>(sql: string, ...values: SqlValue[]) => all<Row>(sql, ...values),
     allOf: async <Row>(sql: string, values: readonly (string | number)[]) => values.flatMap((value) => all<Row>(sql, value)),
-    insert: async (into, rows) => {
-      for (const row of rows) run(toInsert(into, row), ...row);
+    insert: async (into, rows, onConflict = '') => {
+      for (const row of rows) run(`${toInsert(into, row)} ${onConflict}`, ...row);
     },
     insertNumbered: async (into, rows) => rows.map((row) => one<{ seq: number }>(`${toInsert(into, row)} RETURNING seq`, ...row)?.seq ?? 0),
     run: async (sql, ...values) => run(sql, ...values),

@@ -27,4 +27,13 @@ CREATE TABLE trainer_samples (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX trainer_samples_step ON trainer_samples (step_seq);
 `,
+  // What each finished turn of a running rollout added.
+  19: `CREATE TABLE turn_log (
+  seq INTEGER NOT NULL,
+  turn INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  PRIMARY KEY (seq, turn)
+) STRICT;
+`,
 };

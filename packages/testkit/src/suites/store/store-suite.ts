@@ -18,6 +18,7 @@ import { definePolicyTests } from './policy.ts';
 import { defineRetentionTests } from './retention.ts';
 import { defineServerTests } from './servers.ts';
 import { defineTrainerTests } from './trainer.ts';
+import { defineTurnLogTests } from './turn-log.ts';
 import { defineWorkerTests } from './workers.ts';
 
 export function defineStoreSuite(name: string, openBed: OpenBed): void {
@@ -39,5 +40,6 @@ export function defineStoreSuite(name: string, openBed: OpenBed): void {
     defineServerTests(openBed);
     defineMachineTests(openBed);
     defineTrainerTests(openBed);
+    defineTurnLogTests(openBed);
   });
 }

@@ -1,0 +1,32 @@
+// The turn log: what each finished turn of a running rollout added, so that its next attempt continues after it. It belongs to the rollout
+// and is gone when the rollout ends.
+
+import type { RolloutId, WorkerId } from '@millrace/protocol';
+import type { Claim } from './store.ts';
+
+export interface LoggedTurn {
+  /** From 1. */
+  readonly turn: number;
+  /** The attempt that sampled it. */
+  readonly attempt: number;
+  readonly body: Uint8Array;
+}
+
+/** New turns of one rollout. */
+export interface TurnAppend {
+  readonly id: RolloutId;
+  readonly attempt: number;
+  /** The first append of an attempt: it continued after this turn, and the turns that earlier attempts left after it are deleted; 0 if it began again. */
+  readonly after?: number;
+  readonly turns: readonly Omit<LoggedTurn, 'attempt'>[];
+}
+
+export interface TurnLog {
+  /**
+   * Appends new turns of rollouts that the worker runs, in one transaction. What it does not run under this attempt is ignored, and so is
+   * everything from a worker that has ended. A turn that was there is replaced. Returns the rollouts whose turns were written.
+   */
+  appendTurns(worker: WorkerId, appends: readonly TurnAppend[]): Promise<readonly RolloutId[]>;
+  /** The turns that earlier attempts of a claimed rollout left, in order. Empty if the claim is outdated. */
+  loggedTurns(claim: Claim): Promise<readonly LoggedTurn[]>;
+}
