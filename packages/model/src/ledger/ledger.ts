@@ -3,7 +3,8 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { BackendId, EngineFacts, FinishReason, Message, RoutedExperts, SamplingMask, Segment, StoppedBy } from '@millrace/protocol';
-import { definedOf, RolloutError } from '@millrace/protocol';
+import { definedOf } from '@millrace/protocol';
+import { bytesPerId, refuse, toLogprobs, toTokenIds, writeDecimal } from './numbers.ts';
 
 export interface Rendered {
   readonly tokenIds: ArrayLike<number>;
@@ -29,8 +30,14 @@ export interface Sampled extends Rendered {
   readonly samplingMask?: SamplingMask;
 }
 
-const maxTokenId = 0x7fff_ffff;
-const bytesPerId = 11; // ten digits and a comma
+/** What a ledger consists of: another one that is made from it is equal. */
+export interface LedgerParts {
+  readonly segments: readonly Segment[];
+  readonly engines: readonly EngineFacts[];
+  /** The last segment is a text in the policy's own turn. */
+  readonly isContinued: boolean;
+}
+
 const noLogprobs = new Float32Array(0);
 
 export class Ledger {
@@ -49,6 +56,34 @@ export class Ledger {
   #routed = 0;
   #json = Buffer.allocUnsafeSlow(4096);
   #jsonLength = 0;
+
+  /** Throws if the parts cannot be those of a ledger. */
+  static from({ segments, engines, isContinued }: LedgerParts): Ledger {
+    const ledger = new Ledger();
+    ledger.#engines.push(...engines);
+    for (const segment of segments) ledger.#restore(segment);
+    ledger.#isContinued = isContinued;
+    return ledger;
+  }
+
+  #restore(segment: Segment): void {
+    const { kind, turn, branch = 0, tokenIds, logprobs, provenance, routedExperts } = segment;
+    if (kind === 'prompt') this.#startBranch(branch);
+    else this.#requirePrompt();
+    if (branch !== this.#branch || turn < this.#turn || (provenance ?? -1) >= this.#engines.length)
+      throw refuse(`a segment of turn ${turn} in branch ${branch} after turn ${this.#turn}`);
+    if (logprobs.length !== (kind === 'sampled' ? tokenIds.length : 0))
+      throw refuse(`${logprobs.length} logprobs in a segment that is ${kind}`);
+    this.#counts[kind === 'inserted' ? 'observation' : kind] += this.#join(tokenIds).length;
+    this.#turn = turn;
+    this.#thoughts += countThoughts(segment);
+    this.#segments.push(segment);
+    if (routedExperts) this.#routed = this.#length - 1;
+  }
+
+  get isContinued(): boolean {
+    return this.#isContinued;
+  }
 
   /** The number of ids in the current branch: the context. */
   get length(): number {
@@ -122,16 +157,20 @@ export class Ledger {
     this.#requirePrompt();
     const ids = toTokenIds(opening.tokenIds);
     if (ids.length === 0) throw refuse('an empty prompt');
-    this.#branch += 1;
+    this.#startBranch(this.#branch + 1);
+    const tokenIds = this.#join(ids);
+    this.#counts.prompt += tokenIds.length;
+    this.#push('prompt', opening, { tokenIds, logprobs: noLogprobs });
+  }
+
+  #startBranch(branch: number): void {
+    this.#branch = branch;
     this.#branchStart = this.#segments.length;
     this.#thoughts = 0;
     this.#length = 0;
     this.#routed = 0;
     this.#json = Buffer.allocUnsafeSlow(4096); // a request in flight may still read the old one
     this.#jsonLength = 0;
-    const tokenIds = this.#join(ids);
-    this.#counts.prompt += tokenIds.length;
-    this.#push('prompt', opening, { tokenIds, logprobs: noLogprobs });
   }
 
   appendSampled(sampled: Sampled): void {
@@ -243,42 +282,8 @@ export class Ledger {
   }
 }
 
-function writeDecimal(buffer: Buffer, at: number, id: number): number {
-  let end = at + 1;
-  for (let power = 10; power <= id; power *= 10) end += 1;
-  let rest = id;
-  for (let digit = end - 1; digit >= at; digit--) {
-    buffer[digit] = 0x30 + (rest % 10);
-    rest = Math.trunc(rest / 10);
-  }
-  return end;
-}
-
-function toTokenIds(ids: ArrayLike<number>): Int32Array {
-  const tokenIds = new Int32Array(ids.length);
-  for (let i = 0; i < ids.length; i++) {
-    const id = ids[i];
-    if (id === undefined || !Number.isInteger(id) || id < 0 || id > maxTokenId)
-      throw refuse(`token id ${id} at ${i}: not a non-negative int32`);
-    tokenIds[i] = id;
-  }
-  return tokenIds;
-}
-
-function toLogprobs({ tokenIds, logprobs }: Sampled): Float32Array {
-  if (logprobs.length !== tokenIds.length) throw refuse(`${logprobs.length} logprobs for ${tokenIds.length} sampled ids`);
-  const floats = Float32Array.from(logprobs);
-  const bad = floats.findIndex((value) => !Number.isFinite(value));
-  if (bad >= 0) throw refuse(`logprob ${logprobs[bad]} at ${bad}: not a finite number`);
-  return floats;
-}
-
 /** The messages whose reasoning the policy sees. A template may leave out that of earlier turns. */
 function countThoughts({ kind, text, messages }: Pick<Segment, 'kind' | 'text'> & Pick<Rendered, 'messages'>): number {
   const isWritten = (reasoning: string) => kind !== 'prompt' || text.includes(reasoning.trim());
   return messages.filter(({ reasoning }) => reasoning !== undefined && isWritten(reasoning)).length;
-}
-
-function refuse(what: string): RolloutError {
-  return new RolloutError('internal', `the token ledger refuses ${what}`);
 }

@@ -113,3 +113,57 @@ test('nothing can precede the prompt, and the prompt cannot be empty', () => {
   assert.throws(() => new Ledger().appendObservation({ tokenIds: [1], text: '', messages: [] }), /not a prompt/);
   assert.throws(() => begin([]), /empty prompt/);
 });
+
+/** What can be seen of a ledger. */
+function look(ledger: Ledger) {
+  const { length, messages, thoughts, turn, isCut, isContinued, policyVersions, knownExperts, segments, engines, counts } = ledger;
+  return [
+    [length, messages, thoughts, turn, isCut, isContinued, policyVersions, knownExperts, segments, engines, counts],
+    ledger.promptJson.toString(),
+  ];
+}
+
+test('a ledger that is made from its parts at any moment is equal, and goes on equally', () => {
+  const random = makeRandom(11);
+  const engine = { engine: 'vllm', engine_version: '1', dialect: 'vllm', logprobs_mode: 'raw', sampling: {} } as const;
+  const some = () => Int32Array.from({ length: 1 + Math.floor(random() * 5) }, () => Math.floor(random() * 1000));
+  const steps: ((ledger: Ledger, ids: Int32Array, shift: number) => void)[] = [
+    (ledger, ids) => ledger.appendSampled(makeSampled(ids, { engine })),
+    (ledger, ids) => ledger.appendSampled(makeSampled(ids, { finishReason: 'abort', messages: [] })),
+    (ledger, ids) => ledger.appendSampled(makeSampled(ids, { messages: [{ role: 'assistant', content: 'said', reasoning: 'thought' }] })),
+    (ledger, ids) => ledger.appendObservation({ tokenIds: ids, text: 'seen', messages: [{ role: 'tool', content: 'seen' }] }),
+    (ledger, ids) => ledger.appendContinuation({ tokenIds: ids, text: 'more', messages: [{ role: 'assistant', content: 'said more' }] }),
+    (ledger, ids) => ledger.appendInserted({ tokenIds: ids, text: '' }),
+    (ledger, ids) => ledger.beginBranch({ tokenIds: ids, text: 'again', messages: [{ role: 'user', content: 'again' }] }),
+    (ledger, ids) => {
+      const rows = ledger.length + ids.length - 1;
+      ledger.appendSampled(makeSampled(ids, { routedExperts: { from: 0, shape: [2], ids: new Uint8Array(2 * rows).fill(3) } }));
+    },
+  ];
+  for (let round = 0; round < 60; round++) {
+    const ledger = begin();
+    let copy = Ledger.from(ledger);
+    for (let step = 0; step < 12; step++) {
+      const [act, ids] = [steps[Math.floor(random() * steps.length)] ?? assert.fail(), some()];
+      act(ledger, ids, step);
+      act(copy, ids, step);
+      assert.deepEqual(look(copy), look(ledger));
+      copy = Ledger.from(copy);
+      assert.deepEqual(look(copy), look(ledger));
+    }
+  }
+});
+
+test('parts that no ledger has are refused', () => {
+  const ledger = begin();
+  ledger.appendSampled(makeSampled([1]));
+  const { engines, isContinued } = ledger;
+  const [prompt = assert.fail(), sampled = assert.fail()] = ledger.segments;
+  const bad = [
+    [sampled],
+    [prompt, { ...sampled, branch: 1 }],
+    [prompt, sampled, { ...sampled, turn: 0 }],
+    [prompt, { ...sampled, logprobs: new Float32Array() }],
+  ];
+  for (const segments of bad) assert.throws(() => Ledger.from({ segments, engines, isContinued }), /the token ledger refuses/);
+});
