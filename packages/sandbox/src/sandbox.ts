@@ -264,6 +264,8 @@ export interface OpenOptions {
 
 export interface SandboxDriver {
   readonly name: string;
+  /** The folders that have every file that a program of its sandboxes can change, for checkpoints. Absent if programs can change others. */
+  readonly writable?: readonly string[];
   /**
    * Records the sandbox on disk, starts it and waits until its executor is ready. Throws `sandbox-start-failed` with the error output,
    * and `sandbox-refused` for a spec that this driver or configuration does not allow.

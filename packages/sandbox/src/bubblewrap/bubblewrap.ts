@@ -15,7 +15,7 @@ import { findDiskAccess, prepareDisk } from '../launch/disk.ts';
 import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import { readOpenProcCovers, readProcCovers } from '../launch/proc-covers.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
-import { baseEnv, defaultPath } from '../layout.ts';
+import { baseEnv, defaultPath, home } from '../layout.ts';
 import { openLimiter } from '../limits/limits.ts';
 import { openRunFolder, sweepRunFolder } from '../run-folder/run-folder.ts';
 import type { SandboxDriver, SandboxSpec } from '../sandbox.ts';
@@ -82,6 +82,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   };
   return {
     name: 'bubblewrap',
+    writable: [home, '/tmp', '/dev/shm'],
     open: async (spec, options = {}) => openSandbox(launcher, toGranted(spec), options),
     ...(access && { freeze: async (spec, request) => freezeLayer(launcher, toGranted(spec), { ...request, access, parts: ['home'] }) }),
     sweep: () => sweepRunFolder(runDir),

@@ -1,0 +1,129 @@
+// The checkpoints of a machine, on the disk of its run folder: they outlive the worker that wrote them, and the next worker that runs the
+// rollout finds them. Each has a checksum of its own, so one that is torn or was changed is none.
+
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
+import { hashContent } from '../run-folder/make-once.ts';
+import { removeTree } from '../run-folder/remove-tree.ts';
+import type { Checkpoint } from './checkpoint.ts';
+
+interface ShelfOptions {
+  /** The run folder; checkpoints are in its subfolder `checkpoints`. */
+  readonly runDir: string;
+  /** For all checkpoints of the machine together. */
+  readonly maxBytes: number;
+}
+
+const head = z.object({ rollout: z.string(), cwd: z.string(), sha256: z.string() });
+const idPattern = /^[0-9a-f-]{36}$/;
+/** The disk keeps at least this share of its space free. */
+const leastFree = 0.05;
+
+export class CheckpointShelf {
+  readonly #folder: string;
+  readonly #maxBytes: number;
+  #isFull = false;
+
+  constructor({ runDir, maxBytes }: ShelfOptions) {
+    this.#folder = join(resolve(runDir), 'checkpoints');
+    this.#maxBytes = maxBytes;
+  }
+
+  /** Whether there was no room for more when it was last looked at. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
+  async save(rollout: string, id: string, { cwd, archive }: Checkpoint): Promise<void> {
+    const folder = this.#folderOf(rollout);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const sha256 = createHash('sha256').update(archive).digest('hex');
+    const path = join(folder, id);
+    const first = Buffer.from(`${JSON.stringify({ rollout, cwd, sha256 })}\n`);
+    await writeFile(`${path}.part`, Buffer.concat([first, archive]), { mode: 0o600 });
+    await rename(`${path}.part`, path);
+  }
+
+  /** Undefined if it is not here, or not whole. */
+  async load(rollout: string, id: string): Promise<Checkpoint | undefined> {
+    if (!idPattern.test(id)) return undefined;
+    try {
+      const bytes = await readFile(join(this.#folderOf(rollout), id));
+      const end = bytes.indexOf(0x0a);
+      const { cwd, sha256, rollout: owner } = head.parse(JSON.parse(bytes.toString('utf8', 0, end)));
+      const archive = bytes.subarray(end + 1);
+      const isWhole = owner === rollout && createHash('sha256').update(archive).digest('hex') === sha256;
+      return isWhole ? { cwd, archive } : undefined;
+    } catch {
+      return undefined; // there is none, or what is left of one
+    }
+  }
+
+  async drop(rollout: string, id: string): Promise<void> {
+    await rm(join(this.#folderOf(rollout), id), { force: true });
+  }
+
+  /** All checkpoints of a rollout. */
+  async remove(rollout: string): Promise<void> {
+    await removeTree(this.#folderOf(rollout));
+  }
+
+  /** Removes the checkpoints of rollouts that have ended, and the oldest ones until the rest fits. */
+  async sweep(hasEnded: (rollout: string) => Promise<boolean>, olderThanMs: number): Promise<void> {
+    const found = (await Promise.all((await readNames(this.#folder)).map((name) => this.#measure(name)))).flatMap((one) => one ?? []);
+    let bytes = found.reduce((sum, one) => sum + one.bytes, 0);
+    for (const one of found.sort((a, b) => a.changedMs - b.changedMs)) {
+      const isOver = bytes > this.#maxBytes;
+      const isOld = one.changedMs < olderThanMs && (one.rollout === undefined || (await hasEnded(one.rollout)));
+      if (!isOver && !isOld) continue;
+      await removeTree(join(this.#folder, one.name));
+      bytes -= one.bytes;
+    }
+    const disk = await statfs(this.#folder).catch(() => undefined); // there are no checkpoints yet
+    this.#isFull = bytes > 0.9 * this.#maxBytes || (disk !== undefined && disk.bavail < leastFree * disk.blocks);
+  }
+
+  async #measure(name: string) {
+    const folder = join(this.#folder, name);
+    const files = await Promise.all(
+      (await readNames(folder)).map(async (file) => ({ file, found: await stat(join(folder, file)).catch(() => undefined) })),
+    );
+    const changedMs = Math.max(0, ...files.map(({ found }) => found?.mtimeMs ?? 0));
+    const bytes = files.reduce((sum, { found }) => sum + (found?.size ?? 0), 0);
+    return {
+      name,
+      changedMs,
+      bytes,
+      rollout: await this.#readOwner(
+        folder,
+        files.map(({ file }) => file),
+      ),
+    };
+  }
+
+  async #readOwner(folder: string, files: readonly string[]): Promise<string | undefined> {
+    const file = files.find((name) => idPattern.test(name));
+    if (file === undefined) return undefined;
+    const text = await readFile(join(folder, file), { encoding: 'latin1' }).catch(() => ''); // it was just removed
+    const parsed = head.safeParse(tryParse(text.slice(0, text.indexOf('\n'))));
+    return parsed.success ? parsed.data.rollout : undefined;
+  }
+
+  #folderOf(rollout: string): string {
+    return join(this.#folder, hashContent(rollout));
+  }
+}
+
+function tryParse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // a file of something else
+  }
+}
+
+async function readNames(folder: string): Promise<string[]> {
+  return await readdir(folder).catch(() => []); // there is none
+}

@@ -1,0 +1,146 @@
+// Takes the checkpoints of one rollout's sandbox at its turn boundaries, while the model samples. A call that comes meanwhile waits until the
+// checkpoint is done, so that it never has half of a call; the agent does not pay for that wait.
+
+import { randomUUID } from 'node:crypto';
+import { type Clock, systemClock } from '@millrace/base/clock';
+import type { Uncharged } from '@millrace/base/deadline';
+import type { Log } from '@millrace/base/log';
+import type { Slots } from '@millrace/base/slots';
+import { messageOf } from '@millrace/protocol';
+import type { Sandbox } from '../sandbox.ts';
+import { NoCheckpoint, takeCheckpoint } from './checkpoint.ts';
+import type { CheckpointShelf } from './checkpoint-shelf.ts';
+
+interface CheckpointerOptions {
+  readonly sandbox: Sandbox;
+  readonly rollout: string;
+  /** Those of the driver. */
+  readonly folders: readonly string[];
+  readonly shelf: CheckpointShelf;
+  /** How many checkpoints a process takes at the same time. */
+  readonly slots: Slots;
+  readonly maxBytes: number;
+  readonly log: Log;
+  readonly clock?: Clock;
+}
+
+/** A checkpoint may take at most one part in this many of the time. */
+const timeShare = 20;
+/** How many checkpoints may wait until the log has their turn. */
+const maxUnlogged = 2;
+
+interface KeptCheckpoint {
+  readonly id: string;
+  isSaved: boolean;
+  isLogged: boolean;
+}
+
+export class Checkpointer implements AsyncDisposable {
+  /** The sandbox, for everything that acts in it. */
+  readonly sandbox: Sandbox;
+  readonly #options: CheckpointerOptions;
+  readonly #clock: Clock;
+  readonly #closing = new AbortController();
+  /** In order. */
+  #kept: KeptCheckpoint[] = [];
+  /** Nothing was called since this checkpoint. */
+  #current: KeptCheckpoint | undefined;
+  #taking: { readonly done: Promise<void>; isWaiting: boolean; readonly abort: AbortController } | undefined;
+  #notBeforeMs = 0;
+  #isOver = false;
+  #hasSkipped = false;
+
+  constructor(options: CheckpointerOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.sandbox = this.#guard(options.sandbox);
+  }
+
+  /** At a turn boundary: the id of the checkpoint that has, or will have, what the sandbox is now. Undefined if none will. */
+  begin(): string | undefined {
+    if (this.#current) return this.#current.id;
+    const unlogged = this.#kept.filter(({ isLogged }) => !isLogged).length;
+    const isDue = this.#clock.monotonic() >= this.#notBeforeMs && unlogged < maxUnlogged;
+    if (this.#isOver || this.#taking || !isDue || this.#options.shelf.isFull) return undefined;
+    const one = { id: randomUUID(), isSaved: false, isLogged: false };
+    this.#kept.push(one);
+    this.#current = one;
+    const abort = new AbortController();
+    const taking = { isWaiting: true, abort, done: Promise.resolve() };
+    taking.done = this.#take(one, taking).finally(() => {
+      if (this.#taking === taking) this.#taking = undefined;
+    });
+    this.#taking = taking;
+    return one.id;
+  }
+
+  /** The log has the turn of this checkpoint: older ones are not needed any more. */
+  noteLogged(id: string): void {
+    for (const one of this.#kept) if (one.id === id) one.isLogged = true;
+    this.#dropOld();
+  }
+
+  /** Takes no more; one that is being taken is given up. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    this.#closing.abort(new Error('the attempt is over'));
+    await this.#taking?.done;
+  }
+
+  async #take(one: KeptCheckpoint, taking: { isWaiting: boolean; readonly abort: AbortController }): Promise<void> {
+    const { sandbox, rollout, shelf, slots, log } = this.#options;
+    const signal = AbortSignal.any([this.#closing.signal, taking.abort.signal, sandbox.died]);
+    try {
+      using _slot = await slots.acquire({ signal });
+      taking.isWaiting = false;
+      const startedAt = this.#clock.monotonic();
+      try {
+        const checkpoint = await takeCheckpoint(sandbox, { ...this.#options, signal });
+        await shelf.save(rollout, one.id, checkpoint);
+      } finally {
+        this.#notBeforeMs = startedAt + timeShare * (this.#clock.monotonic() - startedAt);
+      }
+      one.isSaved = true;
+      this.#dropOld();
+    } catch (error) {
+      this.#kept = this.#kept.filter((other) => other !== one);
+      if (this.#current === one) this.#current = undefined;
+      if (signal.aborted) return;
+      const isLasting = !(error instanceof NoCheckpoint) || error.isLasting;
+      if (isLasting) this.#isOver = true;
+      if (!this.#hasSkipped || isLasting) log.info('checkpoint-skip', { rolloutId: rollout, isLasting, reason: messageOf(error) });
+      this.#hasSkipped = true;
+    }
+  }
+
+  #dropOld(): void {
+    const { shelf, rollout, log } = this.#options;
+    const newest = this.#kept.findLastIndex(({ isSaved, isLogged }) => isSaved && isLogged);
+    for (const { id } of this.#kept.splice(0, Math.max(0, newest)))
+      shelf.drop(rollout, id).catch((error) => log.warn('checkpoint-drop-failed', { rolloutId: rollout, error: messageOf(error) }));
+  }
+
+  #guard(sandbox: Sandbox): Sandbox {
+    const free: Uncharged = (wait) => wait();
+    const wait = async (uncharged: Uncharged = free): Promise<void> => {
+      const taking = this.#taking;
+      if (taking?.isWaiting) taking.abort.abort(new Error('the agent acts'));
+      if (taking) await uncharged(() => taking.done);
+      this.#current = undefined;
+    };
+    return {
+      ...sandbox,
+      runShell: async (command, options) => wait(options.uncharged).then(() => sandbox.runShell(command, options)),
+      runPython: async (code, options) => wait(options.uncharged).then(() => sandbox.runPython(code, options)),
+      exec: async (argv, options) => wait(options.uncharged).then(() => sandbox.exec(argv, options)),
+      openProgram: async (argv, options) => wait().then(() => sandbox.openProgram(argv, options)),
+      listen: async (options) => wait().then(() => sandbox.listen(options)),
+      writeFile: async (path, content, options) => wait().then(() => sandbox.writeFile(path, content, options)),
+      copyFile: async (from, to, options) => wait().then(() => sandbox.copyFile(from, to, options)),
+      makeFolder: async (path, options) => wait().then(() => sandbox.makeFolder(path, options)),
+      readFolder: async (path, options) => wait().then(() => sandbox.readFolder(path, options)),
+      upload: async (from, to, options) => wait().then(() => sandbox.upload(from, to, options)),
+      download: async (from, to, options) => wait().then(() => sandbox.download(from, to, options)),
+    };
+  }
+}
