@@ -162,6 +162,14 @@ export const rolloutResult = z.object({
   backends: z.array(backendId),
   timings,
   trace_id: z.string().optional().describe('Of its OpenTelemetry trace; absent if it was not traced.'),
+  continued: z
+    .object({
+      times: z.int().min(1).describe('How often an attempt went on from turns of an earlier one.'),
+      turn: z.int().min(1).describe('The turn after which the last attempt went on.'),
+      turns_again: z.int().min(0).describe('The turns that were saved after it, without all of their state: they were sampled again.'),
+    })
+    .optional()
+    .describe('Absent if its last attempt began at the opening.'),
 });
 export type RolloutResult = z.infer<typeof rolloutResult>;
 

@@ -158,6 +158,7 @@ export function makeRolloutView(): RolloutView {
         tool_ms: 150,
       },
       trace_id: '4bf92f3577b34da6a3ce929d0e0e4736',
+      continued: { times: 2, turn: 1, turns_again: 0 },
     },
     failure: null,
     failures: [failure],

@@ -151,6 +151,7 @@ export const logEvents = {
     means: 'A PostgreSQL that an earlier run left behind was still running; it is stopped, and started again.',
     hint: 'Nothing to do: what was committed is there. Look for why the earlier run ended without stopping it.',
   },
+  'rollout-continue-failed': { means: 'Saved turns of a rollout cannot be used: it begins again.', hint: 'Read `error`.' },
   'sandboxes-swept': {
     means: 'Sandboxes of killed workers were removed.',
     hint: 'Find out why a worker was killed: look for `worker-exit`.',

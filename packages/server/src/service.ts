@@ -11,6 +11,7 @@ import { Pace } from '@millrace/base/pace';
 import { type Conversation, isAddress, openModel } from '@millrace/model';
 import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
 import {
+  CheckpointShelf,
   findMissingImage,
   HarnessShelf,
   holdLayers,
@@ -176,6 +177,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       conversation,
       model: toModelName(config.model.tokenizer),
       config: config.pipeline,
+      ...openShelf(config),
       clock: systemClock,
       pace,
       log,
@@ -257,6 +259,10 @@ function describeSandboxes(config: ServiceConfig): AppOptions['sandboxes'] {
 function openImageCheck(config: ServiceConfig): AppOptions['sandboxes']['findMissingImage'] {
   const isAlone = !isPostgresAddress(toStoreAddress(config));
   return async (name) => (name === undefined || !isAlone ? undefined : await findMissingImage(name));
+}
+
+function openShelf({ run: runDir, pipeline: { checkpointsGib } }: ServiceConfig): { shelf?: CheckpointShelf } {
+  return checkpointsGib === 0 ? {} : { shelf: new CheckpointShelf({ runDir, maxBytes: checkpointsGib * 2 ** 30 }) };
 }
 
 export function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {

@@ -2,7 +2,13 @@
 // and is gone when the rollout ends.
 
 import type { RolloutId, WorkerId } from '@millrace/protocol';
-import type { Claim } from './store.ts';
+
+/** The claim of the attempt that continues. */
+interface ContinuingClaim {
+  readonly id: RolloutId;
+  readonly worker: WorkerId;
+  readonly attempt: number;
+}
 
 export interface LoggedTurn {
   /** From 1. */
@@ -28,5 +34,5 @@ export interface TurnLog {
    */
   appendTurns(worker: WorkerId, appends: readonly TurnAppend[]): Promise<readonly RolloutId[]>;
   /** The turns that earlier attempts of a claimed rollout left, in order. Empty if the claim is outdated. */
-  loggedTurns(claim: Claim): Promise<readonly LoggedTurn[]>;
+  loggedTurns(claim: ContinuingClaim): Promise<readonly LoggedTurn[]>;
 }

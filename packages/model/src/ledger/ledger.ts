@@ -31,7 +31,7 @@ export interface Sampled extends Rendered {
 }
 
 /** What a ledger consists of: another one that is made from it is equal. */
-export interface LedgerParts {
+interface LedgerParts {
   readonly segments: readonly Segment[];
   readonly engines: readonly EngineFacts[];
   /** The last segment is a text in the policy's own turn. */

@@ -16,7 +16,7 @@ interface ShelfOptions {
   readonly maxBytes: number;
 }
 
-const head = z.object({ rollout: z.string(), cwd: z.string(), sha256: z.string() });
+const head = z.object({ rollout: z.string(), cwd: z.string(), memory: z.string(), sha256: z.string() });
 const idPattern = /^[0-9a-f-]{36}$/;
 /** The disk keeps at least this share of its space free. */
 const leastFree = 0.05;
@@ -36,12 +36,12 @@ export class CheckpointShelf {
     return this.#isFull;
   }
 
-  async save(rollout: string, id: string, { cwd, archive }: Checkpoint): Promise<void> {
+  async save(rollout: string, id: string, { cwd, archive, memory = '' }: Checkpoint): Promise<void> {
     const folder = this.#folderOf(rollout);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const sha256 = createHash('sha256').update(archive).digest('hex');
+    const sha256 = digest(cwd, memory, archive);
     const path = join(folder, id);
-    const first = Buffer.from(`${JSON.stringify({ rollout, cwd, sha256 })}\n`);
+    const first = Buffer.from(`${JSON.stringify({ rollout, cwd, memory, sha256 })}\n`);
     await writeFile(`${path}.part`, Buffer.concat([first, archive]), { mode: 0o600 });
     await rename(`${path}.part`, path);
   }
@@ -52,10 +52,10 @@ export class CheckpointShelf {
     try {
       const bytes = await readFile(join(this.#folderOf(rollout), id));
       const end = bytes.indexOf(0x0a);
-      const { cwd, sha256, rollout: owner } = head.parse(JSON.parse(bytes.toString('utf8', 0, end)));
+      const { cwd, memory, sha256, rollout: owner } = head.parse(JSON.parse(bytes.toString('utf8', 0, end)));
       const archive = bytes.subarray(end + 1);
-      const isWhole = owner === rollout && createHash('sha256').update(archive).digest('hex') === sha256;
-      return isWhole ? { cwd, archive } : undefined;
+      const isWhole = owner === rollout && digest(cwd, memory, archive) === sha256;
+      return isWhole ? { cwd, memory, archive } : undefined;
     } catch {
       return undefined; // there is none, or what is left of one
     }
@@ -114,6 +114,13 @@ export class CheckpointShelf {
   #folderOf(rollout: string): string {
     return join(this.#folder, hashContent(rollout));
   }
+}
+
+function digest(cwd: string, memory: string, archive: Buffer): string {
+  return createHash('sha256')
+    .update(JSON.stringify([cwd, memory]))
+    .update(archive)
+    .digest('hex');
 }
 
 function tryParse(text: string): unknown {

@@ -11,6 +11,8 @@ export interface Checkpoint {
   /** The working directory of the shell, as the kernel knows it. */
   readonly cwd: string;
   readonly archive: Buffer;
+  /** What the worker keeps about the sandbox, as JSON. */
+  readonly memory?: string;
 }
 
 /** Why there is none: the reason is a property of the sandbox at this moment, or it will not be better later. */
@@ -23,7 +25,7 @@ export class NoCheckpoint extends Error {
   }
 }
 
-export interface CheckpointOptions {
+interface CheckpointOptions {
   /** The folders to save: those of the driver. */
   readonly folders: readonly string[];
   readonly maxBytes: number;

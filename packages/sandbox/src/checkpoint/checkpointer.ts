@@ -24,8 +24,9 @@ interface CheckpointerOptions {
   readonly clock?: Clock;
 }
 
-/** A checkpoint may take at most one part in this many of the time. */
-const timeShare = 20;
+/** The CPU time of checkpoints is at most one part in this many of the time. */
+const cpuShare = 20;
+const closeMs = 900;
 /** How many checkpoints may wait until the log has their turn. */
 const maxUnlogged = 2;
 
@@ -57,7 +58,7 @@ export class Checkpointer implements AsyncDisposable {
   }
 
   /** At a turn boundary: the id of the checkpoint that has, or will have, what the sandbox is now. Undefined if none will. */
-  begin(): string | undefined {
+  begin(memory = ''): string | undefined {
     if (this.#current) return this.#current.id;
     const unlogged = this.#kept.filter(({ isLogged }) => !isLogged).length;
     const isDue = this.#clock.monotonic() >= this.#notBeforeMs && unlogged < maxUnlogged;
@@ -67,7 +68,7 @@ export class Checkpointer implements AsyncDisposable {
     this.#current = one;
     const abort = new AbortController();
     const taking = { isWaiting: true, abort, done: Promise.resolve() };
-    taking.done = this.#take(one, taking).finally(() => {
+    taking.done = this.#take(one, taking, memory).finally(() => {
       if (this.#taking === taking) this.#taking = undefined;
     });
     this.#taking = taking;
@@ -80,25 +81,28 @@ export class Checkpointer implements AsyncDisposable {
     this.#dropOld();
   }
 
-  /** Takes no more; one that is being taken is given up. */
+  /** Takes no more; one that is being taken is given up after a second. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isOver = true;
-    this.#closing.abort(new Error('the attempt is over'));
+    const giveUp = () => this.#closing.abort(new Error('the attempt is over'));
+    if (this.#taking?.isWaiting) giveUp();
+    const stop = this.#clock.after(closeMs, giveUp);
     await this.#taking?.done;
+    stop();
   }
 
-  async #take(one: KeptCheckpoint, taking: { isWaiting: boolean; readonly abort: AbortController }): Promise<void> {
+  async #take(one: KeptCheckpoint, taking: { isWaiting: boolean; readonly abort: AbortController }, memory: string): Promise<void> {
     const { sandbox, rollout, shelf, slots, log } = this.#options;
     const signal = AbortSignal.any([this.#closing.signal, taking.abort.signal, sandbox.died]);
     try {
       using _slot = await slots.acquire({ signal });
       taking.isWaiting = false;
-      const startedAt = this.#clock.monotonic();
+      const [startedAt, { cpuMs }] = [this.#clock.monotonic(), sandbox.readUse()];
       try {
         const checkpoint = await takeCheckpoint(sandbox, { ...this.#options, signal });
-        await shelf.save(rollout, one.id, checkpoint);
+        await shelf.save(rollout, one.id, { ...checkpoint, memory });
       } finally {
-        this.#notBeforeMs = startedAt + timeShare * (this.#clock.monotonic() - startedAt);
+        this.#notBeforeMs = startedAt + cpuShare * (sandbox.readUse().cpuMs - cpuMs);
       }
       one.isSaved = true;
       this.#dropOld();
@@ -114,10 +118,9 @@ export class Checkpointer implements AsyncDisposable {
   }
 
   #dropOld(): void {
-    const { shelf, rollout, log } = this.#options;
+    const { shelf, rollout } = this.#options;
     const newest = this.#kept.findLastIndex(({ isSaved, isLogged }) => isSaved && isLogged);
-    for (const { id } of this.#kept.splice(0, Math.max(0, newest)))
-      shelf.drop(rollout, id).catch((error) => log.warn('checkpoint-drop-failed', { rolloutId: rollout, error: messageOf(error) }));
+    for (const { id } of this.#kept.splice(0, Math.max(0, newest))) shelf.drop(rollout, id).catch(() => {}); // the end of the rollout removes it
   }
 
   #guard(sandbox: Sandbox): Sandbox {

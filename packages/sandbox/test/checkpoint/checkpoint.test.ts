@@ -68,7 +68,7 @@ describe('a checkpoint of a sandbox', { skip, timeout: 240_000 }, () => {
       'mkdir -p "deep/o\'er here" && cd deep && cd "o\'er here" && pushd /usr >/dev/null && pushd /tmp >/dev/null && popd >/dev/null && cd - >/dev/null',
       `plain=$'a\\nb"c'\\''d'; export SHOWN='x y'; declare -i number=7; declare -a list=([0]=a [5]='b c'); declare -A map=([k]='v w' ['a b']=c)`,
       'declare -r FIXED=1; declare -n pointer=plain; unset PAGER; empty=; declare unset_one',
-      'greet() { local who=${1:-you}; echo "hi $who"; }; shopt -s extglob; pick() { case $1 in @(a|b)) echo yes;; *) echo no;; esac; }; export -f greet',
+      'greet() { local who=$1; echo "hi $who"; }; shopt -s extglob; pick() { case $1 in @(a|b)) echo yes;; *) echo no;; esac; }; export -f greet',
       "alias ll='ls -l'; alias greet2='greet twice'; umask 027; ulimit -S -n 300; set -o pipefail; shopt -s nullglob; set -- one 'two three'",
       `trap 'echo caught' USR1; OPTIND=3; PS4='# '`,
     ])

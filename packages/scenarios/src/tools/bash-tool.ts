@@ -2,7 +2,7 @@
 
 import type { ShellResult } from '@millrace/sandbox';
 import { z } from 'zod';
-import type { Tool } from './tool.ts';
+import { noMemory, type Tool } from './tool.ts';
 
 /** How much output of one command the model reads at most. */
 const capBytes = 32 * 1024;
@@ -10,6 +10,7 @@ const capBytes = 32 * 1024;
 const bashArguments = z.object({ command: z.string(), timeout_s: z.number().gt(0).optional() });
 
 export const bashTool: Tool = {
+  memory: noMemory,
   spec: {
     name: 'bash',
     description:

@@ -50,10 +50,8 @@ const spec: Tool['spec'] = {
 };
 
 /** The content before an edit; undefined if there was no file. */
-interface Undo {
-  readonly path: string;
-  readonly before: string | undefined;
-}
+const undos = z.array(z.object({ path: z.string(), before: z.string().optional() }));
+type Undo = z.infer<typeof undos>[number];
 
 interface EditorContext {
   readonly sandbox: Sandbox;
@@ -69,6 +67,7 @@ export function makeEditorTool(): Tool {
   const history: Undo[] = [];
   return {
     spec,
+    memory: { save: () => history, load: (saved) => history.splice(0, history.length, ...undos.parse(saved)) },
     async run(args, { sandbox, signal }) {
       if (!sandbox) return { kind: 'text', text: 'str_replace_editor: this task has no sandbox with files' };
       const parsed = editorArguments.safeParse(args);

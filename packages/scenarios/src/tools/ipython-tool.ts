@@ -3,7 +3,7 @@
 
 import type { PythonResult } from '@millrace/sandbox';
 import { z } from 'zod';
-import type { Tool } from './tool.ts';
+import { noMemory, type Tool } from './tool.ts';
 
 /** How much output of one cell the model reads at most. */
 const capBytes = 32 * 1024;
@@ -11,6 +11,7 @@ const capBytes = 32 * 1024;
 const ipythonArguments = z.object({ code: z.string(), timeout_s: z.number().gt(0).optional(), restart: z.boolean().default(false) });
 
 export const ipythonTool: Tool = {
+  memory: noMemory,
   spec: {
     name: 'ipython',
     description:

@@ -13,8 +13,19 @@ export interface ToolContext {
 /** `finish` ends the agent's part; `text` goes back to the model. */
 export type ToolResult = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'finish'; readonly answer: string };
 
+/** What a tool keeps between its calls, as JSON. Loading replaces it. */
+interface ToolMemory {
+  save(): unknown;
+  load(saved: unknown): void;
+}
+
+/** Of a tool that keeps nothing. */
+export const noMemory: ToolMemory = { save: () => null, load: () => {} };
+
 export interface Tool {
   readonly spec: ToolSpec;
+  /** With it, another process can go on with the tool after any call; what it does to the sandbox is in the sandbox. */
+  readonly memory?: ToolMemory;
   /**
    * Invalid arguments and a timeout are results that the model reads. Throws only what ends the attempt: a dead sandbox, an aborted
    * signal, or a failure of the scenario's own code.

@@ -4,13 +4,14 @@ import { z } from 'zod';
 import { bashTool } from './bash-tool.ts';
 import { makeEditorTool } from './editor-tool.ts';
 import { ipythonTool } from './ipython-tool.ts';
-import type { Tool } from './tool.ts';
+import { noMemory, type Tool } from './tool.ts';
 import { type ToolName, toolNames } from './tool-names.ts';
 
 /** Models that learned on other services call it with `message`. */
 const finishArguments = z.object({ answer: z.string().optional(), message: z.string().optional() });
 
 const finishTool: Tool = {
+  memory: noMemory,
   spec: {
     name: 'finish',
     description: 'Say that the task is done. You cannot do anything after this call.',
@@ -27,6 +28,7 @@ const thinkArguments = z.object({ thought: z.string() });
 
 /** Changes nothing: what it is called with stays in the context. */
 export const thinkTool: Tool = {
+  memory: noMemory,
   spec: {
     name: 'think',
     description:
@@ -41,6 +43,7 @@ export const thinkTool: Tool = {
 
 /** For tasks whose answer is what the agent leaves in its sandbox. */
 const submitTool: Tool = {
+  memory: noMemory,
   spec: {
     name: 'submit',
     description: 'Submit your work as it is now. You cannot do anything after this call.',

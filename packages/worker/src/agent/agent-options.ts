@@ -8,6 +8,7 @@ import type { Limits, Message, Sampling, SamplingInput } from '@millrace/protoco
 import type { Sandbox } from '@millrace/sandbox';
 import type { Respond, Tool } from '@millrace/scenarios';
 import type { Sampler } from '../inference/sampler.ts';
+import type { LoopProgress } from './loop-progress.ts';
 
 /** What the agent has done so far. The caller owns it, so that it survives any end of the loop. */
 export interface AgentTally {
@@ -46,6 +47,10 @@ export interface AgentOptions {
   /** Above its turns; absent if the rollout is not traced. */
   readonly span?: TraceSpan;
   onTurn?(report: TurnReport): void;
+  /** Where an earlier attempt was, whose turns the ledger and the tally have. */
+  readonly continued?: LoopProgress;
+  /** After each turn that another one follows. The next turn changes what it gets. */
+  onBoundary?(progress: LoopProgress): void;
   /** Called after a turn that calls no tool, which ends the agent's part without it. */
   readonly respond?: Respond;
   /** Called when the context is full. Returns the messages to continue with, as a new branch; undefined, or more than fits, ends it as `context_overflow`. */

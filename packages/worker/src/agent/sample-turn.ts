@@ -8,7 +8,7 @@ import type { AgentOptions } from './agent-options.ts';
 import { findStopString } from './stop-string.ts';
 
 /** How the next turn is sampled. */
-export interface TurnPlan {
+interface TurnPlan {
   readonly sampling: Sampling;
   /** What the agent's message has already, if the turn continues one. */
   readonly openText: string;

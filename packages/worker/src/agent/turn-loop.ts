@@ -17,7 +17,8 @@ import {
 import type { AgentEnd, Tool } from '@millrace/scenarios';
 import { toToolSpan, toTurnSpan } from '../inference/span-names.ts';
 import type { AgentOptions } from './agent-options.ts';
-import { sampleTurn, type TakenTurn, type TurnPlan } from './sample-turn.ts';
+import type { LoopProgress } from './loop-progress.ts';
+import { sampleTurn, type TakenTurn } from './sample-turn.ts';
 import { toTurnSampling } from './turn-sampling.ts';
 
 /** The agent is stopped after this many turns in a row whose calls are all malformed. */
@@ -25,18 +26,16 @@ const maxMalformedTurns = 3;
 
 /** Runs until the agent ends. An expired deadline is an end too; the reason of any other abort is thrown. */
 export async function runTurns(options: AgentOptions): Promise<AgentEnd> {
-  const { sampler, conversation, messages, tools, signal, pace } = options;
-  const specs = tools.map((tool) => tool.spec);
-  sampler.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
-  const plan = { sampling: toTurnSampling(options.sampling, options.openingSampling, 'run-failed'), openText: '' };
-  const progress: LoopProgress = { lastText: '', malformedTurns: 0, compactedAt: 0, lastCalls: [], repeats: 0, plan };
+  const { signal, tally } = options;
+  const progress = options.continued ?? (await begin(options));
   try {
     for (;;) {
-      const { tally, limits } = options;
-      if (tally.turns >= limits.max_turns) return { stopReason: 'max_turns', answer: progress.lastText };
-      const turn = options.span?.begin(toTurnSpan(tally.turns + 1));
+      const { turns } = tally;
+      if (turns >= options.limits.max_turns) return { stopReason: 'max_turns', answer: progress.lastText };
+      const turn = options.span?.begin(toTurnSpan(turns + 1));
       const stop = await inSpan(turn, (span) => runTurn({ ...options, ...definedOf({ span }) }, progress));
       if (stop) return stop;
+      if (tally.turns > turns) options.onBoundary?.(progress);
     }
   } catch (error) {
     if (!(signal.reason instanceof Expired)) throw error;
@@ -44,15 +43,12 @@ export async function runTurns(options: AgentOptions): Promise<AgentEnd> {
   }
 }
 
-interface LoopProgress {
-  lastText: string;
-  malformedTurns: number;
-  /** The number of turns at the last compaction: it is not tried again before the next turn. */
-  compactedAt: number;
-  /** The calls of the last turn, and how many turns in a row have made them. */
-  lastCalls: readonly Pick<ToolCall, 'name' | 'arguments'>[];
-  repeats: number;
-  plan: TurnPlan;
+async function begin(options: AgentOptions): Promise<LoopProgress> {
+  const { sampler, conversation, messages, tools, pace } = options;
+  const specs = tools.map((tool) => tool.spec);
+  sampler.ledger.appendPrompt(await pace.run(conversation.openingSteps(messages, specs)));
+  const plan = { sampling: toTurnSampling(options.sampling, options.openingSampling, 'run-failed'), openText: '' };
+  return { lastText: '', malformedTurns: 0, compactedAt: 0, lastCalls: [], repeats: 0, plan };
 }
 
 async function runTurn(options: AgentOptions, progress: LoopProgress): Promise<AgentEnd | undefined> {
@@ -122,7 +118,7 @@ async function react(options: AgentOptions, sampled: TakenTurn): Promise<CalledT
   return 'append' in reply ? { results: [], append: reply.append, ...more } : { results: [...reply.messages], ...more };
 }
 
-function sampleNext({ sampling }: AgentOptions, plan: TurnPlan, called: CalledTools): Sampling {
+function sampleNext({ sampling }: AgentOptions, plan: LoopProgress['plan'], called: CalledTools): Sampling {
   return called.sampling ? toTurnSampling(sampling, called.sampling, 'run-failed') : plan.sampling;
 }
 

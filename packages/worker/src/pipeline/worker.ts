@@ -6,21 +6,25 @@ import { hostname } from 'node:os';
 import { pauseAfter, sleep } from '@millrace/base/clock';
 import { Slots } from '@millrace/base/slots';
 import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport } from '@millrace/protocol';
+import type { CheckpointShelf } from '@millrace/sandbox';
 import { type ClaimedRollout, EventTail, labelsOf, type Store, workerEvents } from '@millrace/store';
 import { TokenRate } from '../inference/pool/token-rate.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt/attempt.ts';
 import { ControlResults } from './attempt/control-results.ts';
 import { evaluateWaitingOf } from './attempt/pipeline-config.ts';
 import { openStages } from './attempt/stage.ts';
+import { openContinuing, sweepCheckpoints } from './continue/continuation.ts';
 import { PolicyFollower } from './policy-follower.ts';
 import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
 import { loadsPause, type ReportDeps, toRenewPause, toWorkerReport } from './worker-report.ts';
 
-type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate' | 'controls'> &
+type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate' | 'controls' | 'continuing'> &
   ReportDeps & {
     /** In its ids, and in no other process's: made at its start unless set. */
     readonly launch?: string;
+    /** Where checkpoints of this machine are; without it, no rollout continues. */
+    readonly shelf?: CheckpointShelf;
   };
 
 interface HeldRollout {
@@ -36,8 +40,7 @@ interface HeldRollout {
 const pollMs = 1000;
 /** How often sandboxes and layers that killed workers of this machine left behind are removed. */
 const sweepMs = 30_000;
-
-/** With many rollouts, there are hundreds of events a second, and few of them are for this worker. */
+/** Hundreds of events a second, and few of them are for this worker. */
 const tailGapMs = 20;
 
 export class Worker implements AsyncDisposable {
@@ -76,6 +79,7 @@ export class Worker implements AsyncDisposable {
     this.#attempt = {
       ...deps,
       gate: this.#policy.gate,
+      ...(deps.shelf && { continuing: openContinuing({ ...deps, shelf: deps.shelf }) }),
       controls: new ControlResults(clock),
       stages: openStages(config, { clock, onInitFree: () => this.#wakeUp() }),
       onTurn: (record, report) => {
@@ -251,13 +255,13 @@ export class Worker implements AsyncDisposable {
 
   async #flushTurns(): Promise<void> {
     const startedAt = this.#deps.clock.monotonic();
-    await this.#turnReporter.flush(this.#id);
+    await Promise.all([this.#turnReporter.flush(this.#id), this.#attempt.continuing?.turns.flush()]);
     await this.#pause(pauseAfter(this.#deps.clock.monotonic() - startedAt, flushPause));
   }
 
   async #sweep(): Promise<void> {
     const swept = await this.#deps.driver.sweep();
-    await this.#deps.layers.sweep();
+    await Promise.all([this.#deps.layers.sweep(), sweepCheckpoints(this.#attempt.continuing, this.#deps.clock)]);
     if (swept > 0) this.#deps.log.warn('sandboxes-swept', { count: swept });
     await this.#pause(sweepMs);
   }

@@ -8,7 +8,7 @@ import { Pace } from '@millrace/base/pace';
 import type { BackendRecord } from '@millrace/engines';
 import { type Conversation, openConversation } from '@millrace/model';
 import { type RolloutId, type RolloutState, rolloutId, type SubmissionInput, submission } from '@millrace/protocol';
-import { holdLayers, LayerCache, openBubblewrapDriver, type SandboxDriver } from '@millrace/sandbox';
+import { CheckpointShelf, holdLayers, LayerCache, openBubblewrapDriver, type SandboxDriver } from '@millrace/sandbox';
 import { type GymConfig, loadScenarios, OutsideTools, outsideConfig, type Scenario, type SidecarOptions } from '@millrace/scenarios';
 import { EventTail, openSqliteStore, type RolloutRecord, type Store } from '@millrace/store';
 import {
@@ -137,6 +137,7 @@ export class WorkerBed implements AsyncDisposable {
         outside,
         pool: stack.use(new BackendPool({ placements: store, log: shared.log, pace: shared.pace })),
         loopLag: stack.use(openLoopLag()),
+        shelf: new CheckpointShelf({ runDir, maxBytes: 2 ** 30 }),
       });
       await worker.start();
       return worker;

@@ -80,6 +80,18 @@ class PolicySpan:
 
 
 @dataclass(frozen=True)
+class Continued:
+    """From where the last attempt went on."""
+
+    #: How often an attempt went on from turns of an earlier one.
+    times: int
+    #: The turn after which the last attempt went on.
+    turn: int
+    #: The turns that were saved after it, without all of their state: they were sampled again.
+    turns_again: int
+
+
+@dataclass(frozen=True)
 class RolloutResult:
     reward: Optional[float]
     #: What the verifier reported in addition to the reward.
@@ -93,6 +105,8 @@ class RolloutResult:
     timings: Timings
     #: Of its OpenTelemetry trace; None if it was not traced.
     trace_id: Optional[str] = None
+    #: None if its last attempt began at the opening.
+    continued: Optional[Continued] = None
 
 
 @dataclass(frozen=True)

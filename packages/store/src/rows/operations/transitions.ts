@@ -111,12 +111,18 @@ export async function sendBack(transaction: Transaction, row: RolloutRow, reason
     return;
   }
   if (isJudgedApart(row)) await dropLossEnding(transaction, row.seq);
+  if (reason.kind === 'retry' && !canContinueAfter(reason.failure)) await dropTurns(transaction, row.seq);
   const notBefore = transaction.nowMs + (reason.kind === 'release' ? 0 : reason.delayMs);
   const losses = row.losses + Number(reason.kind === 'loss');
   const line = notBefore > transaction.nowMs ? 'delayed' : losses >= suspectLosses ? 'suspect' : 'due';
   const sql = "UPDATE rollouts SET state = 'queued', line = ?, worker = NULL, backend = NULL, queued_at = ?, not_before = ? WHERE seq = ?";
   await transaction.run(sql, line, transaction.nowMs, notBefore, row.seq);
   await appendQueued(transaction, row, reason.kind);
+}
+
+/** What a backend or a sandbox did not do is worth another try from there. Anything else may come from what is in the turns. */
+function canContinueAfter({ blame }: Failure): boolean {
+  return blame === 'backend' || blame === 'sandbox';
 }
 
 export async function appendQueued(

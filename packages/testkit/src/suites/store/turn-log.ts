@@ -57,7 +57,10 @@ export function defineTurnLogTests(openBed: OpenBed): void {
       const released = await claimAgain(store, second);
       assert.equal((await readTurns(store, released)).length, 3);
       await store.retry(released, makeFailure('sandbox-died', released.attempt), { delayMs: 0 });
-      assert.equal((await readTurns(store, await claimAgain(store, second))).length, 3);
+      const retried = await claimAgain(store, second);
+      assert.equal((await readTurns(store, retried)).length, 3);
+      await store.retry(retried, makeFailure('too-stale', retried.attempt), { delayMs: 0 });
+      assert.deepEqual(await readTurns(store, await claimAgain(store, second)), [], 'what is in the turns may be the cause');
     });
 
     test('an attempt that continued replaces the turns after it, and one that began again all of them', async () => {

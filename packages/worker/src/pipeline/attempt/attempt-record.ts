@@ -22,6 +22,7 @@ import type { ClaimedRollout } from '@millrace/store';
 import type { AgentTally } from '../../agent/agent-options.ts';
 import type { JoinedLedger } from '../../gateway/gateway-book.ts';
 import { toStageSpan } from '../../inference/span-names.ts';
+import type { ResumePoint } from '../continue/continuation.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
@@ -41,6 +42,10 @@ export interface Prepared {
   readonly task: unknown;
   readonly opening: Opened;
   readonly sandbox?: Sandbox;
+  /** The folders that have all that programs of the sandbox can change; absent if not all is in folders that are known. */
+  readonly folders?: readonly string[];
+  /** The turns after which the run continues. */
+  readonly continuation?: ResumePoint;
 }
 
 /** What was sampled: by the sampler of the agent, or by those of a gateway. */
@@ -69,6 +74,8 @@ export class AttemptRecord {
   /** The harness that acts, if it is not our turn loop, and the branches of its history. */
   harness: InstalledHarness | undefined;
   harnessReport: ((reward: number | null) => object) | undefined;
+  /** From where it continued. */
+  continued: RolloutResult['continued'];
   /** What the scenario has to do when the attempt has ended. */
   readonly closers: (() => Promise<void>)[] = [];
 
@@ -107,6 +114,7 @@ export class AttemptRecord {
       tokens: this.sampler?.ledger.counts ?? { prompt: 0, sampled: 0, observation: 0 },
       malformed_calls: this.tally.malformedCalls,
       policy_versions: versions.length > 0 ? { first: Math.min(...versions), last: Math.max(...versions) } : null,
+      ...definedOf({ continued: this.continued }),
       backends: [...new Set(sampled.flatMap(({ backend }) => (backend ? [backend] : [])))],
       timings: {
         ...this.timings,

@@ -69,11 +69,13 @@ export async function runClaimed(given: AttemptDeps, claimed: ClaimedRollout, op
     options.onRunEnd();
     await saveEnd(deps, record, end, options);
     endTrace(record, end);
+    if (end.kind === 'finish') await deps.continuing?.shelf.remove(claimed.id);
   } catch (error) {
     // The worker no longer names the rollout in its renewals, so the store takes it back.
     record.span?.end(errorTypeOf(error));
     deps.log.error('rollout-end-save-failed', { rolloutId: claimed.id, attempt: claimed.attempt, error: messageOf(error) });
   } finally {
+    deps.continuing?.turns.forget(claimed);
     options.readySlot[Symbol.dispose]();
   }
 }
@@ -236,6 +238,7 @@ async function saveEnd(deps: AttemptDeps, record: AttemptRecord, end: AttemptEnd
   const save = (next: AttemptEnd) =>
     saveUntilDone(() => writeEnd(store, claimed, next), { ...deps, claim: claimed, what: next.kind, signal: dropped });
   try {
+    if (end.kind === 'release' || end.kind === 'retry') await saveTurns(deps, record);
     if (!(await save(end))) log.warn('rollout-fenced', ids);
   } catch (error) {
     if (error instanceof StoreFault || end.kind !== 'finish') throw error;
@@ -243,6 +246,15 @@ async function saveEnd(deps: AttemptDeps, record: AttemptRecord, end: AttemptEnd
     log.error('rollout-end-unsavable', { ...ids, error: stackOf(error) });
     const failure = record.failureOf(new RolloutError('internal', `the end could not be stored: ${messageOf(error)}`));
     if (!(await save({ kind: 'finish', ending: { state: 'failed', failure } }))) log.warn('rollout-fenced', ids);
+  }
+}
+
+/** Before the rollout is another worker's: after that, nothing can be added. */
+async function saveTurns({ continuing, log }: AttemptDeps, { claimed }: AttemptRecord): Promise<void> {
+  try {
+    await continuing?.turns.flush();
+  } catch (error) {
+    log.error('rollout-save-failed', { rolloutId: claimed.id, attempt: claimed.attempt, what: 'its turns', error: messageOf(error) });
   }
 }
 

@@ -25,6 +25,13 @@ export const pipelineConfig = z.strictObject({
     .min(0)
     .default(1000)
     .describe('The wait before a rollout is retried after its first failure or lost worker. It doubles each time, up to a minute.'),
+  checkpointsGib: z
+    .number()
+    .min(0)
+    .default(0)
+    .describe(
+      'Maximum size of the checkpoints in `run`, from which rollouts continue on this machine when their worker ends, such as 20. 0: rollouts are not saved while they run, and begin again. See docs/continue.md.',
+    ),
   rejudgeShare: z
     .number()
     .min(0)

@@ -9,6 +9,7 @@ import type { TurnReport } from '../../agent/agent-options.ts';
 import type { GatewayHost } from '../../gateway/gateway-host.ts';
 import type { PolicyGate } from '../../inference/policy-gate.ts';
 import type { BackendPool } from '../../inference/pool/pool.ts';
+import type { Continuing } from '../continue/continuation.ts';
 import type { AttemptRecord } from './attempt-record.ts';
 import type { ControlResults } from './control-results.ts';
 
@@ -34,5 +35,7 @@ export interface StageDeps {
   readonly harnesses?: HarnessShelf;
   /** Tools of the configuration; none if absent. */
   readonly outside?: OutsideTools;
+  /** Saves turns and continues after them; without it every attempt begins again. */
+  readonly continuing?: Continuing;
   onTurn(record: AttemptRecord, report: TurnReport): void;
 }

@@ -5,7 +5,7 @@ import { Deadline, type Uncharged } from '@millrace/base/deadline';
 import { raceSignal } from '@millrace/base/race';
 import { Ledger } from '@millrace/model';
 import { definedOf, RolloutError, toAgentOptions } from '@millrace/protocol';
-import type { Sandbox } from '@millrace/sandbox';
+import type { Sandbox, SandboxSpec } from '@millrace/sandbox';
 import {
   compactScenario,
   GatewayOutcome,
@@ -25,6 +25,7 @@ import { Sampler } from '../../inference/sampler.ts';
 import { AgentTime } from './agent-time.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { serveGateway, serveHarness, takeHarness } from './gateway-attempt.ts';
+import { openKeeper, resumePrepared, savedFolders, toLoop } from './resume.ts';
 import type { StageDeps } from './stage-deps.ts';
 
 export async function initAttempt(deps: StageDeps, record: AttemptRecord, signal: AbortSignal): Promise<Prepared> {
@@ -32,7 +33,8 @@ export async function initAttempt(deps: StageDeps, record: AttemptRecord, signal
   using deadline = new Deadline('init', submission.limits.init_timeout_s * 1000, deps.clock);
   const within = AbortSignal.any([signal, deadline.signal]);
   try {
-    return await raceSignal(prepare(deps, record, { signal: within, deadline }), within);
+    const prepareOnce = () => prepare(deps, record, { signal: within, deadline });
+    return await raceSignal(resumePrepared(deps, record, { prepare: prepareOnce, signal: within }), within);
   } finally {
     record.timings.init_ms += deadline.chargedMs;
   }
@@ -51,23 +53,24 @@ async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): 
   const task = await parseTask(scenario, data);
   const toContext = (sandbox: Sandbox | undefined) =>
     new InitView(name, { task, limits, signal: time.signal, ...definedOf({ prompts: deps.prompts }) }, sandbox);
-  const sandbox = await openPrepared(deps, record, { scenario, task, toContext, ...time });
+  const spec = await sandboxOf(scenario, task);
+  const sandbox = await openPrepared(deps, record, { scenario, task, toContext, spec, ...time });
   const opening = await initScenario(scenario, toContext(sandbox), { outside: deps.outside, sandbox });
   record.closers.push(opening.close);
   toTurnSampling(sampling, opening.sampling, 'init-failed');
-  return { scenario, task, opening, ...definedOf({ sandbox }) };
+  return { scenario, task, opening, ...definedOf({ sandbox, folders: savedFolders(deps.driver, spec) }) };
 }
 
 interface Preparing extends InitTime {
   readonly scenario: Scenario;
   readonly task: unknown;
+  readonly spec: SandboxSpec | undefined;
   toContext(sandbox: Sandbox): InitContext<unknown>;
 }
 
 /** Based on the layer that the group's siblings share, if the scenario has one; otherwise prepared alone. */
 async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: Preparing): Promise<Sandbox | undefined> {
-  const { scenario, task, toContext, signal, deadline } = preparing;
-  const spec = await sandboxOf(scenario, task);
+  const { scenario, task, spec, toContext, signal, deadline } = preparing;
   const { agent } = record.claimed.submission;
   if (agent !== undefined)
     record.harness = await deadline.uncharged(() =>
@@ -95,23 +98,23 @@ async function openPrepared(deps: StageDeps, record: AttemptRecord, preparing: P
 
 export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepared: Prepared & { signal: AbortSignal }): Promise<void> {
   const { submission, id } = record.claimed;
-  const { scenario, task, opening, sandbox, signal } = prepared;
+  const { scenario, task, opening, sandbox, signal, continuation } = prepared;
   const { limits, sampling } = submission;
   if (opening.state instanceof GatewayOutcome) return await serveGateway(deps, record, { ...prepared, outcome: opening.state });
   const timeoutS = await runTimeoutOf(scenario, task, limits.run_timeout_s);
   if (submission.agent !== undefined) return await serveHarness(deps, record, { ...prepared, timeoutS });
   using deadline = new Deadline('run', timeoutS * 1000, deps.clock);
-  const { tools } = opening;
+  const { tools, respond } = opening;
   record.tools = tools.map((tool) => tool.spec);
   record.model = deps.model;
   record.digests = deps.conversation.digests;
-  const dateMs = submission.date === undefined ? deps.clock.now() : Date.parse(submission.date);
+  const dateMs = continuation?.state.dateMs ?? (submission.date === undefined ? deps.clock.now() : Date.parse(submission.date));
   record.date = new Date(dateMs).toISOString();
   using sampler = new Sampler({
     pool: deps.pool,
     gate: deps.gate,
     ...definedOf({ maxStaleness: limits.max_staleness }),
-    ledger: new Ledger(),
+    ledger: continuation?.ledger ?? new Ledger(),
     sessionId: id,
     rollout: { id, worker: record.claimed.worker, attempt: record.claimed.attempt },
     createdAtMs: record.claimed.createdAtMs,
@@ -121,10 +124,11 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
     refund: (ms) => deadline.refund(ms),
   });
   record.sampler = sampler;
+  await using keeper = openKeeper(deps, record, { ...prepared, sampler, deadline, dateMs });
   const within = AbortSignal.any([signal, deadline.signal, ...(sandbox ? [sandbox.died] : [])]);
   const time = new AgentTime(deadline, { timeoutMs: timeoutS * 1000, clock: deps.clock });
-  const optional = definedOf({ sandbox: sandbox && time.watch(sandbox) });
-  const { respond } = opening;
+  const acting = keeper?.sandbox ?? sandbox;
+  const optional = definedOf({ sandbox: acting && time.watch(acting) });
   const state = definedOf({ state: opening.state });
   try {
     record.stop = await runTurns({
@@ -133,15 +137,15 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       sampler,
       conversation: deps.conversation.at(dateMs),
       sampling,
-      ...definedOf({ openingSampling: opening.sampling }),
+      ...definedOf({ openingSampling: opening.sampling, span: record.stageSpan }),
       limits,
       tally: record.tally,
       signal: within,
       clock: deps.clock,
       pace: deps.pace,
       ...optional,
-      ...definedOf({ span: record.stageSpan }),
       onTurn: (report) => deps.onTurn(record, report),
+      ...toLoop(keeper, prepared),
       compact: (messages) =>
         raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...optional, ...state }), within),
       ...(respond && {
