@@ -50,9 +50,9 @@ test('the model is offered the tool in its template, calls it in the sandbox, an
   assert.equal(results?.[1], '3 data\n');
 });
 
-test('an exception of the tool is blamed on the task, or as the scenario says', async () => {
+test("an exception that only the argument of the agent causes is the agent's doing, and the scenario may say so itself", async () => {
   for (const [path, state, code, blame, reward] of [
-    ['broken', 'failed', 'tool-failed', 'task', null],
+    ['broken', 'done', 'policy-failed', 'policy', 0],
     ['forbidden', 'done', 'policy-failed', 'policy', 0],
   ] as const) {
     const { record } = await run(renderCall('count_lines', { path }));
