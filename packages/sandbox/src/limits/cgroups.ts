@@ -35,7 +35,7 @@ const weights = {
   1: { file: 'cpu.shares', workers: 2048 * cores, sandboxes: 1024 * cores },
   2: { file: 'cpu.weight', workers: 200, sandboxes: 100 },
 } as const;
-const removeWaitMs = 5_000;
+const removeWaitMs = 15_000;
 
 /** The settings of a group, in the order in which they are written. Not every kernel has the `optional` files. */
 export function renderSettings({ controller, version }: Pick<CgroupBase, 'controller' | 'version'>, limits: SandboxLimits): Setting[] {
