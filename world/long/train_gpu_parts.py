@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples/train-gpu"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples/train-gpu"))
 
 import torch
 import torch.distributed as dist
