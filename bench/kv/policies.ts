@@ -114,7 +114,8 @@ class Ours implements TurnPolicy {
   /** What each worker reads from the store under pressure. */
   #divide(): void {
     for (const [engine, caches] of this.#caches.entries()) {
-      const placed = [...this.#sessions].filter((session) => session.engine === engine);
+      const asleep = new Set(caches.flatMap(({ admission }) => admission.asleep(this.#nowMs)));
+      const placed = [...this.#sessions].filter((session) => session.engine === engine && !asleep.has(nameOf(session)));
       const all = placed.reduce((sum, { tokens }) => sum + tokens, 0);
       for (const cache of caches) {
         const { keptTokens } = cache.admission;

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { longestHoldMs } from '../../packages/worker/src/inference/cache/cache-rule.ts';
 import { ours, sticky } from './policies.ts';
 import { type KvRun, simulate } from './simulation.ts';
-import { h200, longContexts } from './workloads.ts';
+import { h200, longContexts, toolsOf } from './workloads.ts';
 
 const scene: Omit<KvRun, 'policy'> = { shape: h200, workload: longContexts(48), seed: 1, seconds: 600 };
 
@@ -37,6 +37,10 @@ test('an engine that restarts with an empty cache is used as before, after its c
 test('an engine that reports four times what it has, or a quarter of it, is found out or used for that much', () => {
   compare(1.3, {}, ours({ reported: (tokens) => 4 * tokens }));
   compare(1, {}, ours({ reported: (tokens) => tokens / 4 }));
+});
+
+test('tools of a minute lose nothing, however many workers share the cache', () => {
+  compare(0.95, { workload: longContexts(96, toolsOf(60)) }, ours({ workers: 32 }));
 });
 
 test('more workers than contexts that fit keep most of it', () => {

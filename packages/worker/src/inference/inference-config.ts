@@ -32,7 +32,7 @@ export const inferenceConfig = z.strictObject({
     ),
   holdForCache: z
     .boolean()
-    .default(false)
+    .default(true)
     .describe(
       'Whether rollouts wait at a turn boundary while their contexts do not fit into the KV cache of their backend, instead of evicting those of others. Needs vLLM or SGLang, which report how much they hold; other servers are used as without it.',
     ),

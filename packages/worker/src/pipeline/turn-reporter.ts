@@ -13,14 +13,19 @@ const trafficMs = 2000;
 /** A context is written again when it has grown by this factor: it breaks ties between backends, and divides a KV cache among workers. */
 const growth = 1.1;
 
+interface KeptContext {
+  readonly claim: Claim;
+  tokens: number;
+  writtenTokens: number;
+}
+
 export class TurnReporter {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #traffic: Traffic;
   #events: NewEvent[] = [];
   #contexts = new Map<RolloutId, { readonly claim: Claim; readonly tokens: number }>();
-  /** The context of each rollout as last written. */
-  readonly #written = new Map<RolloutId, number>();
+  readonly #kept = new Map<RolloutId, KeptContext>();
   #trafficAt: number;
 
   constructor({ store, clock, traffic }: { readonly store: Store; readonly clock: Clock; readonly traffic: Traffic }) {
@@ -43,14 +48,27 @@ export class TurnReporter {
       ...repeated,
     };
     this.#events.push({ kind: 'turn-end', rolloutId: claim.id, workerId: worker, data });
-    if (contextTokens < growth * (this.#written.get(claim.id) ?? 0)) return;
-    this.#written.set(claim.id, contextTokens);
     const { id, attempt } = claim;
-    this.#contexts.set(id, { claim: { id, worker: claim.worker, attempt }, tokens: contextTokens });
+    const kept = this.#kept.get(id) ?? { claim: { id, worker: claim.worker, attempt }, tokens: 0, writtenTokens: 0 };
+    this.#kept.set(id, kept);
+    kept.tokens = contextTokens;
+    if (contextTokens >= growth * kept.writtenTokens) this.#write(kept, contextTokens);
+  }
+
+  /** Their contexts count as nothing until they are no longer among these. */
+  noteAsleep(rollouts: ReadonlySet<string>): void {
+    for (const [id, kept] of this.#kept) {
+      if (rollouts.has(id) !== (kept.writtenTokens === 0)) this.#write(kept, rollouts.has(id) ? 0 : kept.tokens);
+    }
   }
 
   forget(id: RolloutId): void {
-    this.#written.delete(id);
+    this.#kept.delete(id);
+  }
+
+  #write(kept: KeptContext, tokens: number): void {
+    kept.writtenTokens = tokens;
+    this.#contexts.set(kept.claim.id, { claim: kept.claim, tokens });
   }
 
   /** Writes everything that is waiting; the traffic only every `trafficMs`, or at the end. */

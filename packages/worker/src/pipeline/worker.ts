@@ -249,6 +249,7 @@ export class Worker implements AsyncDisposable {
     const startedAt = clock.monotonic();
     if (startedAt < this.#readLoadsAt) return;
     pool.updateLoads(await store.backendLoads());
+    this.#turnReporter.noteAsleep(pool.asleep());
     await pool.divideCaches((caches) => store.oldestOn(this.#id, caches));
     this.#readLoadsAt = startedAt + pauseAfter(clock.monotonic() - startedAt, loadsPause);
   }

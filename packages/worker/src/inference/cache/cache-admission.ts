@@ -1,7 +1,7 @@
 // One KV cache as a worker accounts for it: the contexts of its rollouts, and what its calls show of the engine. Without pressure a turn costs
 // one comparison; under pressure the rule decides which rollouts wait. It has no timer and no clock: callers say what happens, and when.
 
-import { CacheLoad, type CacheRow, decideTurns, longestHoldMs } from './cache-rule.ts';
+import { CacheLoad, type CacheRow, decideTurns, isAsleep, longestHoldMs } from './cache-rule.ts';
 
 export type CacheAsk = Pick<CacheRow, 'id' | 'rollout' | 'rank' | 'tokens' | 'group' | 'shared'>;
 
@@ -169,6 +169,13 @@ export class CacheAdmission {
     if (row.group === undefined || !siblings) return;
     siblings.rows -= 1;
     if (siblings.rows === 0) this.#groups.delete(row.group);
+  }
+
+  /** The rollouts whose tool has run for longer than their context is worth its room. */
+  asleep(nowMs: number): readonly string[] {
+    return [...this.#rows.values()]
+      .filter((row) => isAsleep(row, { horizonMs: this.#horizonMs, nowMs }))
+      .map(({ id, rollout = id }) => rollout);
   }
 
   /** The cache is empty, after a restart or with new weights: what members do not find there says nothing about its size. */

@@ -68,6 +68,10 @@ export class CacheGate {
     return this.#admission.keptTokens;
   }
 
+  asleep(): readonly string[] {
+    return this.#admission.asleep(this.#clock.monotonic());
+  }
+
   divide(oldest: ReadonlySet<string> | undefined): void {
     this.#admission.divide(oldest);
     this.#wake();

@@ -60,6 +60,12 @@ export class CacheGates {
     });
   }
 
+  /** The rollouts whose tool takes so long that others may have their room, on backends that other workers use too. */
+  asleep(backends: Iterable<SharedBackend>, loads: ReadonlyMap<BackendId, BackendUse>): ReadonlySet<string> {
+    const isShared = ({ id, leases }: SharedBackend) => (loads.get(id)?.inFlight ?? 0) > leases;
+    return new Set([...backends].filter(isShared).flatMap(({ id }) => this.#gates.get(id)?.flatMap((gate) => gate?.asleep() ?? []) ?? []));
+  }
+
   /** Takes, for each backend whose caches are too small for the contexts of all workers, the oldest rollouts that fit. */
   divide(oldest: readonly { readonly id: BackendId; readonly rollouts: readonly string[] }[]): void {
     const found = new Map(oldest.map(({ id, rollouts }) => [id, new Set(rollouts)]));

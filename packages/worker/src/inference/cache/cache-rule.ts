@@ -49,7 +49,7 @@ interface CacheDecision {
 export const longestHoldMs = 600_000;
 
 export function decideTurns(rows: readonly CacheRow[], limits: CacheLimits): CacheDecision {
-  const out = new Set(rows.filter((row) => isAsleep(row, limits)).map(({ id }) => id));
+  const out = new Set(rows.filter((row) => row.isMember && isAsleep(row, limits)).map(({ id }) => id));
   const members = rows.filter(({ id, isMember }) => isMember && !out.has(id)).sort(compareRank);
   const kept = sumOf(members);
   for (let last = members.pop(); last && kept.tokens > limits.usableTokens; last = members.pop()) {
@@ -62,8 +62,9 @@ export function decideTurns(rows: readonly CacheRow[], limits: CacheLimits): Cac
   return { out: [...out], go: chooseGo(rows, { inUse, out, limits }) };
 }
 
-function isAsleep({ isMember, phase, sinceMs }: CacheRow, { horizonMs, nowMs }: CacheLimits): boolean {
-  return isMember && phase === 'tool' && nowMs - sinceMs > horizonMs;
+/** In a tool that takes so long that its context is not worth its room. */
+export function isAsleep({ phase, sinceMs }: CacheRow, { horizonMs, nowMs }: Pick<CacheLimits, 'horizonMs' | 'nowMs'>): boolean {
+  return phase === 'tool' && nowMs - sinceMs > horizonMs;
 }
 
 interface Room {

@@ -131,6 +131,11 @@ export class BackendPool implements AsyncDisposable {
     this.#loads = new Map(loads.map((load) => [load.id, load]));
   }
 
+  /** The rollouts here whose contexts need no room in a shared KV cache, because they are in a tool that takes long. */
+  asleep(): ReadonlySet<string> {
+    return this.#caches?.asleep(this.#entries.values(), this.#loads) ?? new Set();
+  }
+
   /** Reads which rollouts are the oldest that fit, for KV caches with rollouts of other workers that are too small for all. */
   async divideCaches(readOldest: (caches: readonly CacheSize[]) => Promise<readonly OldestOn[]>): Promise<void> {
     const shared = this.#caches?.findShared(this.#entries.values(), this.#loads) ?? [];

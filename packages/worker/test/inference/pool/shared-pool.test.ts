@@ -8,7 +8,7 @@ import { setTimeout } from 'node:timers/promises';
 import { silentLog } from '@millrace/base/log';
 import { Pace } from '@millrace/base/pace';
 import type { Backend, BackendRecord, GenerateRequest } from '@millrace/engines';
-import { type BackendId, backendId, RolloutError, sampling, workerId } from '@millrace/protocol';
+import { type BackendId, backendId, definedOf, RolloutError, sampling, workerId } from '@millrace/protocol';
 import { type Claim, openSqliteStore, type Store } from '@millrace/store';
 import {
   FakeBackend,
@@ -25,6 +25,7 @@ import { PolicyGate } from '../../../src/inference/policy-gate.ts';
 import type { BackendLease } from '../../../src/inference/pool/lease.ts';
 import { BackendPool } from '../../../src/inference/pool/pool.ts';
 import type { PoolOptions } from '../../../src/inference/pool/pool-options.ts';
+import { TurnReporter } from '../../../src/pipeline/turn-reporter.ts';
 
 const { signal } = new AbortController();
 const tokens = await openFakeTokens();
@@ -251,6 +252,48 @@ test('of two workers with more contexts than a KV cache keeps, the one with the 
   bed.clock.advance(50);
   await wait;
   assert.ok(ask(2), 'only one of its two fits');
+});
+
+test('a rollout in a long tool leaves its room to one of another worker, until it asks again', async () => {
+  await using bed = await Bed.open();
+  await bed.join(toRecord(a));
+  await bed.store.noteProbe(a, { atMs: 1, cacheTokens: 10_000 });
+  const pools = [bed.addPool({ holdForCache: true }), bed.addPool({ holdForCache: true })] as const;
+  await bed.refresh();
+  const claims = [...(await bed.run(1)), ...(await bed.run(2))];
+  const leases = await Promise.all(pools.map((pool, index) => pool.acquire(definedOf({ signal, rollout: claims[index], tokens: 6000 }))));
+  const reporters = pools.map(({ traffic }) => new TurnReporter({ store: bed.store, clock: bed.clock, traffic }));
+  const ask = (index: number) => leases[index]?.admit({ tokens: 6000, rank: index }, signal);
+  const endTurn = (index: number) => {
+    leases[index]?.noteTurn({ tokens: 6000, firstTokenMs: 1000 });
+    const [claim, counts] = [claims[index] ?? assert.fail(), { turn: 1, sampledTokens: 1, contextTokens: 6000 }];
+    reporters[index]?.add(claim, claim.worker, { ...counts, modelMs: 1, toolMs: 0, calls: [], repeats: 1 });
+  };
+  const tick = async () => {
+    for (const [index, pool] of pools.entries()) {
+      pool.updateLoads(await bed.store.backendLoads());
+      reporters[index]?.noteAsleep(pool.asleep());
+      await reporters[index]?.flush(claims[index]?.worker ?? assert.fail());
+      await pool.divideCaches((caches) => bed.store.oldestOn(claims[index]?.worker ?? assert.fail(), caches));
+    }
+  };
+  const contexts = async () => (await bed.store.backendLoads()).map(({ tokens }) => tokens);
+  for (const index of [0, 1]) assert.equal(ask(index), undefined, 'until it knows of the other worker, it takes the cache for its own');
+  for (const index of [0, 1]) endTurn(index);
+  await tick();
+  await tick();
+  const wait = ask(1);
+  assert.ok(wait, 'the older one has the room');
+  // The engine computes 6 tokens in a millisecond, so a tool of 2 s is longer than its context is worth.
+  bed.clock.advance(2000);
+  await tick();
+  await tick();
+  assert.deepEqual(await contexts(), [6000], 'only that of the one that waits');
+  bed.clock.advance(1000);
+  await wait;
+  ask(0);
+  await tick();
+  assert.deepEqual(await contexts(), [12_000]);
 });
 
 test('a rollout leaves a far busier backend at the start of a turn, and does not come back', async () => {
