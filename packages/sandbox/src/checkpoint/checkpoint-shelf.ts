@@ -1,8 +1,8 @@
 // The checkpoints of a machine, on the disk of its run folder: they outlive the worker that wrote them, and the next worker that runs the
 // rollout finds them. Each has a checksum of its own, so one that is torn or was changed is none.
 
-import { createHash } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { createHash, webcrypto } from 'node:crypto';
+import { mkdir, open, readdir, readFile, rename, rm, stat, statfs } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { hashContent } from '../run-folder/make-once.ts';
@@ -39,10 +39,14 @@ export class CheckpointShelf {
   async save(rollout: string, id: string, { cwd, archive, memory = '' }: Checkpoint): Promise<void> {
     const folder = this.#folderOf(rollout);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const sha256 = digest(cwd, memory, archive);
+    const sha256 = await digest(cwd, memory, archive);
     const path = join(folder, id);
     const first = Buffer.from(`${JSON.stringify({ rollout, cwd, memory, sha256 })}\n`);
-    await writeFile(`${path}.part`, Buffer.concat([first, archive]), { mode: 0o600 });
+    {
+      await using file = await open(`${path}.part`, 'w', 0o600);
+      await file.writeFile(first);
+      await file.writeFile(archive);
+    }
     await rename(`${path}.part`, path);
   }
 
@@ -54,7 +58,7 @@ export class CheckpointShelf {
       const end = bytes.indexOf(0x0a);
       const { cwd, memory, sha256, rollout: owner } = head.parse(JSON.parse(bytes.toString('utf8', 0, end)));
       const archive = bytes.subarray(end + 1);
-      const isWhole = owner === rollout && digest(cwd, memory, archive) === sha256;
+      const isWhole = owner === rollout && (await digest(cwd, memory, archive)) === sha256;
       return isWhole ? { cwd, memory, archive } : undefined;
     } catch {
       return undefined; // there is none, or what is left of one
@@ -116,11 +120,11 @@ export class CheckpointShelf {
   }
 }
 
-function digest(cwd: string, memory: string, archive: Buffer): string {
-  return createHash('sha256')
-    .update(JSON.stringify([cwd, memory]))
-    .update(archive)
-    .digest('hex');
+/** In a thread: an archive is large. */
+async function digest(cwd: string, memory: string, archive: Buffer): Promise<string> {
+  const ofArchive = await webcrypto.subtle.digest('SHA-256', archive);
+  const all = JSON.stringify([cwd, memory, Buffer.from(ofArchive).toString('hex')]);
+  return createHash('sha256').update(all).digest('hex');
 }
 
 function tryParse(text: string): unknown {

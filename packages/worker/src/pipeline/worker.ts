@@ -25,6 +25,8 @@ type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate' | 'controls' | 
     readonly launch?: string;
     /** Where checkpoints of this machine are; without it, no rollout continues. */
     readonly shelf?: CheckpointShelf;
+    /** How old an attempt is before it is saved; a few seconds unless set. */
+    readonly restMs?: number;
   };
 
 interface HeldRollout {
@@ -205,7 +207,8 @@ export class Worker implements AsyncDisposable {
     const onRunEnd = () => {
       held.hasRun = true;
     };
-    const options = { signal: abort.signal, dropped: drop.signal, readySlot, onRunEnd };
+    const leaving = { signal: this.#closing.signal, handBack: () => abort.abort(new HandBack()) };
+    const options = { signal: abort.signal, dropped: drop.signal, leaving, readySlot, onRunEnd };
     const ended = runClaimed(this.#attempt, claimed, options).finally(() => {
       this.#wakeUp();
       // After a retry, this worker may already hold the next attempt.

@@ -20,6 +20,7 @@ import {
   type WorkerRecord,
 } from '@millrace/store';
 import { toResultAttributes, toRolloutSpan } from '../../inference/span-names.ts';
+import type { Leaving } from '../continue/turn-keeper.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { evaluateAttempt } from './evaluate.ts';
@@ -54,6 +55,7 @@ interface AttemptOptions {
   readonly signal: AbortSignal;
   /** Aborts when the worker drops the attempt: an end that the store refuses is then left to the lease. */
   readonly dropped: AbortSignal;
+  readonly leaving: Leaving;
   /** The slot in the ready buffer, released when run starts. */
   readonly readySlot: Slot;
   /** Called when the attempt needs its run slot no longer; what is left is to evaluate and save it. */
@@ -62,7 +64,7 @@ interface AttemptOptions {
 
 /** Never rejects: every outcome is the rollout's end, a retry, a return to the queue, or left to another worker. */
 export async function runClaimed(given: AttemptDeps, claimed: ClaimedRollout, options: AttemptOptions): Promise<void> {
-  const record = new AttemptRecord(claimed, given.clock);
+  const record = new AttemptRecord(claimed, given.clock, options.leaving);
   const deps = beginTrace(given, record);
   try {
     const end = await findEnd(deps, record, options);

@@ -28,9 +28,9 @@ export const pipelineConfig = z.strictObject({
   checkpointsGib: z
     .number()
     .min(0)
-    .default(0)
+    .default(20)
     .describe(
-      'Maximum size of the checkpoints in `run`, from which rollouts continue on this machine when their worker ends, such as 20. 0: rollouts are not saved while they run, and begin again. See docs/continue.md.',
+      'Maximum size of the checkpoints in `run`, from which rollouts continue on this machine when their worker ends. 0: rollouts are not saved while they run, and begin again. See docs/continue.md.',
     ),
   rejudgeShare: z
     .number()

@@ -78,8 +78,16 @@ export function openKeeper(deps: StageDeps, record: AttemptRecord, prepared: ToK
   const { deadline, continuation } = prepared;
   if (continuation) takeOver(record, continuation, prepared);
   if (!continuing || !isSaved(record, prepared)) return undefined;
-  const { claimed: claim, tally } = record;
-  return new TurnKeeper({ ...prepared, continuing, claim, tally, setup: toSetup(deps, prepared), readRunMs: () => deadline.chargedMs });
+  const { claimed: claim, tally, leaving } = record;
+  return new TurnKeeper({
+    ...prepared,
+    continuing,
+    claim,
+    tally,
+    ...definedOf({ leaving }),
+    setup: toSetup(deps, prepared),
+    readRunMs: () => deadline.chargedMs,
+  });
 }
 
 /** How the turn loop goes on, and what it tells of its turns. */

@@ -2,10 +2,9 @@
 
 import type { Clock } from '@millrace/base/clock';
 import type { Log } from '@millrace/base/log';
-import { Slots } from '@millrace/base/slots';
 import type { Ledger } from '@millrace/model';
 import { messageOf, rolloutId } from '@millrace/protocol';
-import type { Checkpoint, CheckpointShelf } from '@millrace/sandbox';
+import { type Checkpoint, CheckpointBudget, type CheckpointShelf } from '@millrace/sandbox';
 import type { Opened } from '@millrace/scenarios';
 import type { ClaimedRollout, LoggedTurn, Store } from '@millrace/store';
 import { joinEntries, type TurnEntry, type TurnState, unpackEntry } from './turn-entry.ts';
@@ -16,27 +15,27 @@ export interface Continuing {
   readonly store: Pick<Store, 'loggedTurns' | 'get'>;
   readonly turns: TurnLogWriter;
   readonly shelf: CheckpointShelf;
-  /** How many checkpoints it takes at the same time. */
-  readonly slots: Slots;
+  readonly budget: CheckpointBudget;
   /** For the files of one checkpoint. */
   readonly maxBytes: number;
+  /** Nothing is saved of an attempt that began later than this ago: to begin again costs less. */
+  readonly restMs: number;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
-/** How many checkpoints a worker takes at the same time, and the largest: what they take of its memory. */
-const checkpointSlots = 4;
 const mostCheckpointBytes = 64 << 20;
+const defaultRestMs = 5000;
 
 export function openContinuing({
   store,
   shelf,
+  clock,
   log,
-}: {
-  readonly store: Store;
-  readonly shelf: CheckpointShelf;
-  readonly log: Log;
-}): Continuing {
-  return { store, shelf, log, turns: new TurnLogWriter(store), slots: new Slots(checkpointSlots), maxBytes: mostCheckpointBytes };
+  restMs = defaultRestMs,
+}: Pick<Continuing, 'shelf' | 'clock' | 'log'> & { readonly store: Store; readonly restMs?: number }): Continuing {
+  const [turns, budget] = [new TurnLogWriter(store), new CheckpointBudget(clock)];
+  return { store, shelf, clock, log, turns, budget, maxBytes: mostCheckpointBytes, restMs };
 }
 
 /** Checkpoints that are younger may belong to a rollout that is about to be claimed. */
