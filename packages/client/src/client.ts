@@ -1,6 +1,7 @@
 // The client of the HTTP API. Every call is safe to repeat and survives a restart of the service that takes up to `timeoutMs`. Every
 // error is a RolloutError: with the service's code, `unreachable` if no reply came, or `internal` if the reply cannot be read.
 
+import { randomUUID } from 'node:crypto';
 import {
   type BackendView,
   backendList,
@@ -9,6 +10,9 @@ import {
   cancelReply,
   definedOf,
   type Event,
+  type ForkInput,
+  type ForkReply,
+  forkReply,
   fromBinary,
   isTerminal,
   type JoinInput,
@@ -25,7 +29,9 @@ import {
   rolloutList,
   rolloutView,
   routes,
+  type SavedTurn,
   type ServiceStatus,
+  savedTurnList,
   type SubmissionInput,
   serviceStatus,
   type Trajectory,
@@ -77,6 +83,10 @@ export interface Client extends AsyncDisposable {
   cancel(id: string, options?: CallOptions): Promise<CancelOutcome>;
   /** Submits the task of a rollout that ended without a reward again, as `ID.1`, `ID.2`, …. Safe to repeat while that has not ended. */
   retry(id: string, options?: CallOptions): Promise<RolloutView>;
+  /** The turns of a rollout that are saved, and whether it can be forked after each. */
+  turns(id: string, options?: CallOptions): Promise<readonly SavedTurn[]>;
+  /** Starts rollouts that share the rollout's tokens up to a turn, and its sandbox as it was then. */
+  fork(id: string, fork?: ForkInput, options?: CallOptions): Promise<ForkReply>;
   /** Each of these rollouts once, in the order in which they end. `after`, an event id from before they were submitted, saves one read each. */
   results(ids: readonly string[], options?: CallOptions & { readonly after?: number }): AsyncIterable<RolloutView>;
   /** Submits, and yields each rollout as it ends. A refusal is thrown after what was accepted before it has ended. Iterate it once. */
@@ -148,6 +158,10 @@ export function openClient(options: ClientOptions): Client {
     cancel,
     retry: (id, callOptions = {}) =>
       transport.json({ method: 'POST', path: toPath(routes.retryRollout.path, { id }), ...callOptions }, rolloutView),
+    turns: async (id, callOptions = {}) =>
+      (await transport.json({ method: 'GET', path: toPath(routes.listTurns.path, { id }), ...callOptions }, savedTurnList)).turns,
+    fork: (id, fork = {}, callOptions = {}) =>
+      transport.json({ method: 'POST', path: toPath(routes.forkRollout.path, { id }), body: { id: `r-${randomUUID()}`, ...fork }, ...callOptions }, forkReply),
     results,
     async run(submissions, callOptions = {}) {
       const after = (await status(callOptions)).last_event_id;

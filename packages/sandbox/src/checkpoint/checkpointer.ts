@@ -34,6 +34,8 @@ interface KeptCheckpoint {
   readonly id: string;
   isSaved: boolean;
   isLogged: boolean;
+  /** It outlives the rollout. */
+  isPinned: boolean;
 }
 
 export class Checkpointer implements AsyncDisposable {
@@ -64,7 +66,7 @@ export class Checkpointer implements AsyncDisposable {
     this.#isTouched = false;
     if (this.#current) return this.#current.id;
     if (this.#isOver || this.#taking || this.#options.shelf.isFull || !(isUrgent || this.#isDue())) return undefined;
-    const one = { id: randomUUID(), isSaved: false, isLogged: false };
+    const one = { id: randomUUID(), isSaved: false, isLogged: false, isPinned: false };
     this.#kept.push(one);
     this.#current = one;
     const abort = new AbortController();
@@ -85,6 +87,11 @@ export class Checkpointer implements AsyncDisposable {
   async isSaved(id: string): Promise<boolean> {
     await this.#taking?.done;
     return this.#kept.some((one) => one.id === id && one.isSaved);
+  }
+
+  /** It stays when the rollout ends. */
+  pin(id: string): void {
+    for (const one of this.#kept) if (one.id === id) one.isPinned = true;
   }
 
   #isDue(): boolean {
@@ -139,7 +146,7 @@ export class Checkpointer implements AsyncDisposable {
   #dropOld(): void {
     const { shelf, rollout } = this.#options;
     const newest = this.#kept.findLastIndex(({ isSaved, isLogged }) => isSaved && isLogged);
-    for (const { id } of this.#kept.splice(0, Math.max(0, newest))) shelf.drop(rollout, id).catch(() => {}); // the end of the rollout removes it
+    for (const { id, isPinned } of this.#kept.splice(0, Math.max(0, newest))) if (!isPinned) shelf.drop(rollout, id).catch(() => {}); // the end of the rollout removes it
   }
 
   #guard(sandbox: Sandbox): Sandbox {

@@ -8,7 +8,7 @@ import type { RolloutMove, Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';
 import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';
 import { dropLossEnding } from './losses/loss-endings.ts';
-import { dropTurns } from './turn-log.ts';
+import { dropOwnTurns, dropTurns } from './turn-log.ts';
 
 /** The part of a rollout that transitions read. */
 export interface RolloutRow {
@@ -39,6 +39,7 @@ export interface StoredEnding {
   readonly result?: RolloutResult;
   readonly failure?: Failure;
   readonly trajectory?: Uint8Array;
+  readonly keepsTurns?: true;
   /** Instead of `trajectory`, if it was written as a blob. */
   readonly blob?: { readonly key: string; readonly bytes: number };
 }
@@ -111,7 +112,7 @@ export async function sendBack(transaction: Transaction, row: RolloutRow, reason
     return;
   }
   if (isJudgedApart(row)) await dropLossEnding(transaction, row.seq);
-  if (reason.kind === 'retry' && !canContinueAfter(reason.failure)) await dropTurns(transaction, row.seq);
+  if (reason.kind === 'retry' && !canContinueAfter(reason.failure)) await dropOwnTurns(transaction, row.seq);
   const notBefore = transaction.nowMs + (reason.kind === 'release' ? 0 : reason.delayMs);
   const losses = row.losses + Number(reason.kind === 'loss');
   const line = notBefore > transaction.nowMs ? 'delayed' : losses >= suspectLosses ? 'suspect' : 'due';
@@ -146,7 +147,7 @@ export async function end(transaction: Transaction, row: RolloutRow, ending: Sto
   );
   await transaction.noteMove(toMove(row, ending.state));
   if (isJudgedApart(row)) await dropLossEnding(transaction, row.seq);
-  if (row.attempt > 0) await dropTurns(transaction, row.seq);
+  if (!ending.keepsTurns && (row.attempt > 0 || ending.state === 'cancelled')) await dropTurns(transaction, row.seq);
   if (row.is_sibling === 1) await addWaste(transaction, row.seq);
   if (ending.trajectory) await transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
   if (ending.blob) {

@@ -20,6 +20,7 @@ import {
   type WorkerRecord,
 } from '@millrace/store';
 import { toResultAttributes, toRolloutSpan } from '../../inference/span-names.ts';
+import { keepsTurns } from '../continue/continuation.ts';
 import type { Leaving } from '../continue/turn-keeper.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
@@ -71,7 +72,7 @@ export async function runClaimed(given: AttemptDeps, claimed: ClaimedRollout, op
     options.onRunEnd();
     await saveEnd(deps, record, end, options);
     endTrace(record, end);
-    if (end.kind === 'finish') await deps.continuing?.shelf.remove(claimed.id);
+    if (end.kind === 'finish' && !keepsTurns(claimed.submission)) await deps.continuing?.shelf.remove(claimed.id);
   } catch (error) {
     // The worker no longer names the rollout in its renewals, so the store takes it back.
     record.span?.end(errorTypeOf(error));
@@ -262,7 +263,8 @@ async function saveTurns({ continuing, log }: AttemptDeps, { claimed }: AttemptR
 
 /** False when fenced: nothing was written. */
 async function writeEnd(store: Store, claimed: ClaimedRollout, end: AttemptEnd): Promise<boolean> {
-  if (end.kind === 'finish') return await store.finish(claimed, end.ending);
+  const keeps = keepsTurns(claimed.submission) ? ({ keepsTurns: true } as const) : {};
+  if (end.kind === 'finish') return await store.finish(claimed, { ...end.ending, ...keeps });
   if (end.kind === 'retry') return await store.retry(claimed, end.failure, end);
   return end.kind === 'release' && (await store.release(claimed, definedOf({ requires: end.requires })));
 }

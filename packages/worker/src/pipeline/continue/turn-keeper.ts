@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Ledger } from '@millrace/model';
-import { definedOf, type Segment } from '@millrace/protocol';
+import { definedOf, type Segment, type Submission } from '@millrace/protocol';
 import { Checkpointer, type Sandbox } from '@millrace/sandbox';
 import type { Opened } from '@millrace/scenarios';
 import type { Claim } from '@millrace/store';
@@ -24,6 +24,7 @@ interface KeeperOptions {
   readonly continuing: Continuing;
   readonly leaving?: Leaving;
   readonly claim: Claim;
+  readonly keep?: Submission['keep_checkpoints'];
   readonly opening: Opened;
   readonly setup: string;
   readonly sampler: { readonly ledger: Ledger; readonly cacheWaitMs: number };
@@ -53,6 +54,8 @@ export class TurnKeeper implements AsyncDisposable {
   /** Turns before the attempt is worth to be saved. */
   #early: NewTurn[] = [];
   #last: LastTurn | undefined;
+  /** The newest turn whose state is on the disk, if that is to be kept. */
+  #lastSaved: LastTurn | undefined;
 
   constructor(options: KeeperOptions) {
     const { continuation, continuing, claim, sandbox, folders, leaving } = options;
@@ -62,8 +65,12 @@ export class TurnKeeper implements AsyncDisposable {
     this.#engines = continuation?.ledger.engines.length ?? 0;
     this.#before = continuation?.state.id;
     this.#after = continuation?.turn ?? 0;
-    this.#dueMs = continuing.clock.monotonic() + (continuation ? 0 : continuing.restMs);
+    this.#dueMs = continuing.clock.monotonic() + (continuation || this.#isKept ? 0 : continuing.restMs);
     leaving?.signal.addEventListener('abort', this.#onLeaving, { once: true });
+  }
+
+  get #isKept(): boolean {
+    return (this.#options.keep ?? 'none') !== 'none';
   }
 
   /** For everything that acts in it. */
@@ -76,14 +83,38 @@ export class TurnKeeper implements AsyncDisposable {
     const { claim, tally, continuing, leaving } = this.#options;
     const isDue = continuing.clock.monotonic() >= this.#dueMs;
     const isLeaving = isDue && leaving?.signal.aborted === true;
-    const checkpoint = isDue ? this.#beginCheckpoint(isLeaving) : undefined;
+    const isKept = this.#isToKeep(tally.turns);
+    const checkpoint = isDue ? this.#beginCheckpoint(isLeaving || isKept) : undefined;
     const entry = this.#toEntry(progress, checkpoint);
     const turn = { claim, turn: tally.turns, ...definedOf({ after: this.#after }) };
     this.#last = { entry, turn };
     this.#early.push(this.#toTurn(this.#last, checkpoint));
     for (const one of isDue ? this.#early.splice(0) : []) continuing.turns.add(one);
     this.#after = undefined;
+    if (this.#isKept) void this.#keep(this.#last, isKept);
     return isLeaving ? this.#leave(checkpoint) : undefined;
+  }
+
+  #isToKeep(turn: number): boolean {
+    const { keep } = this.#options;
+    return typeof keep === 'object' && turn % keep.every === 0;
+  }
+
+  /** Once its checkpoint is on the disk. */
+  async #keep(last: LastTurn, isKept: boolean): Promise<void> {
+    const { checkpoint, hasSandbox } = last.entry.state;
+    const isSaved = checkpoint !== undefined && (await this.#checkpointer?.isSaved(checkpoint)) === true;
+    if (hasSandbox && !isSaved) return;
+    if (isKept) this.#markKept(last);
+    else this.#lastSaved = last;
+  }
+
+  #markKept(last: LastTurn): void {
+    const { entry, turn } = last;
+    const { checkpoint } = entry.state;
+    if (checkpoint !== undefined) this.#checkpointer?.pin(checkpoint);
+    const kept = { turn, entry: { ...entry, state: { ...entry.state, isKept: true } } };
+    this.#options.continuing.turns.add(this.#toTurn(kept, checkpoint));
   }
 
   #beginCheckpoint(isUrgent: boolean): string | undefined {
@@ -91,7 +122,7 @@ export class TurnKeeper implements AsyncDisposable {
   }
 
   #toEntry(progress: LoopProgress, checkpoint: string | undefined): TurnEntry {
-    const { sampler, tally, dateMs, setup, continuation } = this.#options;
+    const { sampler, tally, dateMs, setup, claim, continuation } = this.#options;
     const { segments, engines, isContinued } = sampler.ledger;
     const kept = countSame(this.#segments, segments);
     const id = randomUUID();
@@ -99,12 +130,13 @@ export class TurnKeeper implements AsyncDisposable {
       id,
       ...definedOf({ before: this.#before, checkpoint }),
       ...{ setup, isContinued, progress: { ...progress }, tally: { ...tally }, dateMs },
+      rollout: claim.id,
       hasSandbox: this.#checkpointer !== undefined,
       keptSegments: kept,
       engines: engines.slice(this.#engines),
       runMs: this.#options.readRunMs(),
       cacheWaitMs: sampler.cacheWaitMs,
-      times: continuation ? continuation.state.times + 1 : 0,
+      times: continuation && !continuation.isFork ? continuation.state.times + 1 : 0,
     };
     this.#segments = [...segments];
     this.#engines = engines.length;
@@ -140,6 +172,9 @@ export class TurnKeeper implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.leaving?.signal.removeEventListener('abort', this.#onLeaving);
     await this.#checkpointer?.[Symbol.asyncDispose]();
+    if (this.#options.keep === 'last' && this.#lastSaved) this.#markKept(this.#lastSaved);
+    // The log takes nothing of it after its run.
+    if (this.#isKept) await this.#options.continuing.turns.flush();
   }
 }
 

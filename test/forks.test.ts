@@ -1,0 +1,88 @@
+// Forks of a rollout through the API: they share its tokens up to a turn and its sandbox as it was then, and nothing with each other.
+
+import assert from 'node:assert/strict';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { type RolloutError, type Trajectory, trainableShare } from '@millrace/protocol';
+import { probeBubblewrap } from '@millrace/sandbox';
+import { findWrongToken, openFakeBackend, type Policy, qwen3Folder, renderCall, TestService } from '@millrace/testkit';
+
+const probe = await probeBubblewrap();
+const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
+
+const turns = 6;
+const at = 4;
+const forks = 3;
+
+/** From the turn after the fork on, each rollout writes what no other one may see. */
+const step = (turn: number) =>
+  renderCall('bash', {
+    command: `((n += 1)); echo ${turn} >>steps; [[ $n == ${turn + 1} && $(wc -l <steps) == ${turn + 1} ]] && echo ok || echo BAD
+${turn >= at ? 'touch /tmp/own-$RANDOM-$RANDOM; echo alone-$(ls /tmp/own-* | wc -l)' : 'true'}`,
+  });
+
+const idsOf = ({ segments }: Trajectory, before: number) =>
+  segments.filter(({ turn }) => turn <= before).flatMap(({ tokenIds }) => [...tokenIds]);
+
+const isConflict = (error: RolloutError) => error.code === 'conflict' && /kept turns: 2, 4/.test(error.message);
+
+test('forks share tokens and sandbox up to their turn, and nothing else', { skip, timeout: 240_000 }, async () => {
+  let sampled = 0;
+  const temperatures: unknown[] = [];
+  const policy: Policy = ({ turn }) => {
+    sampled += 1;
+    return { text: turn < turns ? step(turn) : renderCall('finish', {}) };
+  };
+  await using backend = await openFakeBackend({ policy });
+  await using service = await TestService.open({ workers: 1, tokenizer: qwen3Folder() });
+  const { client } = service;
+  await client.backends.join({ url: backend.url, dialect: 'vllm' });
+  const task = { instruction: 'do it', check: `test $(wc -l <steps) = ${turns}` };
+  await client.submit([
+    { id: 'root', scenario: 'shell', task, keep_checkpoints: { every: 2 }, sampling: { temperature: 0.5 } },
+    { id: 'plain', scenario: 'shell', task },
+  ]);
+  const root = await client.wait('root');
+  assert.deepEqual([root.state, root.reward], ['done', 1], JSON.stringify(root.failure));
+  await client.wait('plain');
+  assert.deepEqual(await client.turns('plain'), []);
+  assert.deepEqual(
+    (await client.turns('root')).filter(({ kept }) => kept).map(({ turn }) => turn),
+    [2, 4, 6],
+  );
+  await assert.rejects(client.fork('plain'), { code: 'conflict' });
+  await assert.rejects(client.fork('root', { turn: 3 }), isConflict);
+
+  const before = sampled;
+  const asked = { id: 'child', turn: at, n: forks, sampling: { temperature: 1.25 } };
+  const { rollouts, turn } = await client.fork('root', asked);
+  assert.deepEqual([turn, rollouts.map(({ id }) => id)], [at, ['child.1', 'child.2', 'child.3']]);
+  assert.ok(
+    (await client.fork('root', asked)).rollouts.every(({ created }) => !created),
+    'a repeated request changes nothing',
+  );
+  const shared = idsOf(await client.trajectory('root'), at);
+  for (const { id } of rollouts) {
+    const view = await client.wait(id);
+    assert.deepEqual([view.state, view.reward, view.result?.turns], ['done', 1, turns + 1], JSON.stringify(view.failure));
+    assert.deepEqual([view.fork, view.group], [{ rollout: 'root', turn: at }, 'root']);
+    const trajectory = await client.trajectory(id);
+    assert.deepEqual(idsOf(trajectory, at), shared);
+    assert.deepEqual(findWrongToken(trajectory), []);
+    const own = trajectory.segments.filter(({ kind }) => kind === 'sampled');
+    assert.deepEqual(
+      own.map((one) => one.turn),
+      [5, 6, 7],
+      'the shared prefix is trained once, in the rollout that was forked',
+    );
+    assert.ok(trainableShare(trajectory) < trainableShare(await client.trajectory('root')));
+    temperatures.push(...(trajectory.provenances ?? []).map((one) => one.sampling.temperature));
+    const said = trajectory.segments.filter((one) => one.kind === 'observation' && one.turn > at).map(({ text }) => text);
+    assert.ok(said.every((text) => /ok/.test(text) && !/BAD/.test(text)));
+    assert.ok(said.some((text) => text.includes('alone-1')) && !said.some((text) => text.includes('alone-3')), said.join());
+  }
+  assert.equal(sampled - before, forks * 3);
+  assert.deepEqual(new Set(temperatures), new Set([1.25]));
+  assert.equal((await readdir(join(service.runDir, 'checkpoints'))).length, 1, 'the others left nothing');
+});
