@@ -1,9 +1,13 @@
 // Forks of a rollout through the API: they share its tokens up to a turn and its sandbox as it was then, and nothing with each other.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { type RolloutError, type Trajectory, trainableShare } from '@millrace/protocol';
 import { probeBubblewrap } from '@millrace/sandbox';
 import { findWrongToken, openFakeBackend, type Policy, qwen3Folder, renderCall, TestService } from '@millrace/testkit';
@@ -24,6 +28,13 @@ ${turn >= at ? 'touch /tmp/own-$RANDOM-$RANDOM; echo alone-$(ls /tmp/own-* | wc 
 
 const idsOf = ({ segments }: Trajectory, before: number) =>
   segments.filter(({ turn }) => turn <= before).flatMap(({ tokenIds }) => [...tokenIds]);
+
+async function runCli(args: readonly string[], input = ''): Promise<{ code: number | null; out: string; err: string }> {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.resolve('millrace/main')), ...args], { stdio: 'pipe' });
+  child.stdin.end(input);
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code: child.exitCode, out, err };
+}
 
 const isConflict = (error: RolloutError) => error.code === 'conflict' && /kept turns: 2, 4/.test(error.message);
 
@@ -84,5 +95,11 @@ test('forks share tokens and sandbox up to their turn, and nothing else', { skip
   }
   assert.equal(sampled - before, forks * 3);
   assert.deepEqual(new Set(temperatures), new Set([1.25]));
-  assert.equal((await readdir(join(service.runDir, 'checkpoints'))).length, 1, 'the others left nothing');
+  const config = ['--config', join(service.folder, 'millrace.json'), '--url', service.url];
+  const opened = await runCli(['open', 'root', '--turn', '5', ...config], 'cat steps; echo n=$n; echo more >>steps\nwc -l <steps\n');
+  assert.deepEqual([opened.code, opened.out], [0, '0\n1\n2\n3\nn=4\n5\n'], opened.err);
+  const replayed = await runCli(['replay', 'root', '--from', '2', '--url', service.url]);
+  assert.match(replayed.out, /^r-\S+\.1 {2}done {2}reward 1 {2}7 turns\n$/, replayed.err);
+  assert.equal((await runCli(['open', 'plain', ...config])).code, 1);
+  assert.equal((await readdir(join(service.runDir, 'checkpoints'))).length, 2 + forks, 'forks keep theirs as well; `plain` left nothing');
 });
