@@ -14,7 +14,7 @@ const timeoutMs = 60_000;
 const maxBytes = 64 << 20;
 const { signal } = new AbortController();
 
-interface Sample {
+interface CheckpointCost {
   readonly ms: number;
   readonly cpuMs: number;
 }
@@ -31,7 +31,7 @@ export async function measureCheckpoints(base: number): Promise<BenchRow[]> {
       const folders = driver.writable ?? [];
       const tar = ['bash', '-c', `tar -C / -cf - "\${@#/}" | cat >/dev/null`, 'tar', ...folders];
       let checkpoint: Checkpoint | undefined;
-      const [bare, own, restored]: [Sample[], Sample[], Sample[]] = [[], [], []];
+      const [bare, own, restored]: [CheckpointCost[], CheckpointCost[], CheckpointCost[]] = [[], [], []];
       for (let time = 0; time < times; time += 1) {
         bare.push(await measure(sandbox, () => sandbox.exec(tar, { timeoutMs })));
         own.push(
@@ -61,7 +61,7 @@ export async function measureCheckpoints(base: number): Promise<BenchRow[]> {
 }
 
 /** With the CPU time of this process and of the sandbox. */
-async function measure(sandbox: Sandbox, work: () => Promise<unknown>): Promise<Sample> {
+async function measure(sandbox: Sandbox, work: () => Promise<unknown>): Promise<CheckpointCost> {
   const [startMs, cpu, own] = [performance.now(), sandbox.readUse().cpuMs, process.cpuUsage()];
   await work();
   const spent = process.cpuUsage(own);

@@ -42,7 +42,7 @@ export async function runContinueBench(): Promise<BenchReport> {
   const rows: BenchRow[] = [];
   const targets: { claim: string; kept: boolean }[] = [];
   for (const name of Object.keys(kinds)) {
-    const [without, saved]: [RoundCost[], RoundCost[]] = [[], []];
+    const [without, saved]: [TurnFigures[], TurnFigures[]] = [[], []];
     for (let round = 0; round < rounds; round += 1) {
       without.push(await runRound(off, clock, makeKind(name)));
       saved.push(await runRound(on, clock, makeKind(name)));
@@ -97,14 +97,14 @@ function makeKind(name: string): SubmissionInput {
   return { ...kind, limits: { max_turns: turns } };
 }
 
-interface RoundCost {
+interface TurnFigures {
   readonly turnsMs: readonly number[];
   /** Per turn. */
   readonly cpuMs: number;
   readonly kib: number;
 }
 
-async function runRound(service: TestService, clock: TurnClock, submission: SubmissionInput): Promise<RoundCost> {
+async function runRound(service: TestService, clock: TurnClock, submission: SubmissionInput): Promise<TurnFigures> {
   const { workers } = await service.client.status();
   const pids = [service.pid, ...workers.filter(({ alive }) => alive).map(({ pid }) => pid)];
   const read = () => ({
@@ -125,18 +125,18 @@ function readWritten(pid: number): number {
   return Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, 'utf8'))?.[1]);
 }
 
-function turnsOf(costs: readonly RoundCost[]): number[] {
+function turnsOf(costs: readonly TurnFigures[]): number[] {
   return costs.flatMap(({ turnsMs }) => turnsMs);
 }
 
 interface Compared {
-  readonly without: readonly RoundCost[];
-  readonly saved: readonly RoundCost[];
+  readonly without: readonly TurnFigures[];
+  readonly saved: readonly TurnFigures[];
   readonly base: number;
 }
 
 function toRows(name: string, { without, saved, base }: Compared): BenchRow[] {
-  const row = (what: string, unit: string, read: (costs: readonly RoundCost[]) => number[], at: number): BenchRow[] => [
+  const row = (what: string, unit: string, read: (costs: readonly TurnFigures[]) => number[], at: number): BenchRow[] => [
     { what: `${name}, not saved: ${what}`, unit, samples: read(without) },
     { what: `${name}, saved: ${what}`, unit, samples: read(saved), against: base + at },
   ];

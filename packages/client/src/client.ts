@@ -1,7 +1,6 @@
 // The client of the HTTP API. Every call is safe to repeat and survives a restart of the service that takes up to `timeoutMs`. Every
 // error is a RolloutError: with the service's code, `unreachable` if no reply came, or `internal` if the reply cannot be read.
 
-import { randomUUID } from 'node:crypto';
 import {
   type BackendView,
   backendList,
@@ -10,9 +9,6 @@ import {
   cancelReply,
   definedOf,
   type Event,
-  type ForkInput,
-  type ForkReply,
-  forkReply,
   fromBinary,
   isTerminal,
   type JoinInput,
@@ -29,9 +25,7 @@ import {
   rolloutList,
   rolloutView,
   routes,
-  type SavedTurn,
   type ServiceStatus,
-  savedTurnList,
   type SubmissionInput,
   serviceStatus,
   type Trajectory,
@@ -43,6 +37,7 @@ import {
 import { type Batches, openBatches } from './batches.ts';
 import { type Evaluations, openEvaluations } from './evaluations.ts';
 import { readEvents } from './events.ts';
+import { type Forks, openForks } from './forks.ts';
 import { followResults } from './results.ts';
 import { type Run, runAll } from './run.ts';
 import { type Accepted, checkAll, type SubmissionFault, type SubmitOptions, submitAll, toIdentified, toRolloutId } from './submit.ts';
@@ -69,7 +64,7 @@ export interface ListOptions extends CallOptions {
   readonly limit?: number;
 }
 
-export interface Client extends AsyncDisposable {
+export interface Client extends Forks, AsyncDisposable {
   /** Sends pieces of at most 1000. Safe to repeat with the same ids. */
   submit(submissions: readonly SubmissionInput[], options?: SubmitOptions): Promise<readonly Accepted[]>;
   /** Every fault that `submit` would refuse. Nothing is stored. */
@@ -83,10 +78,6 @@ export interface Client extends AsyncDisposable {
   cancel(id: string, options?: CallOptions): Promise<CancelOutcome>;
   /** Submits the task of a rollout that ended without a reward again, as `ID.1`, `ID.2`, …. Safe to repeat while that has not ended. */
   retry(id: string, options?: CallOptions): Promise<RolloutView>;
-  /** The turns of a rollout that are saved, and whether it can be forked after each. */
-  turns(id: string, options?: CallOptions): Promise<readonly SavedTurn[]>;
-  /** Starts rollouts that share the rollout's tokens up to a turn, and its sandbox as it was then. */
-  fork(id: string, fork?: ForkInput, options?: CallOptions): Promise<ForkReply>;
   /** Each of these rollouts once, in the order in which they end. `after`, an event id from before they were submitted, saves one read each. */
   results(ids: readonly string[], options?: CallOptions & { readonly after?: number }): AsyncIterable<RolloutView>;
   /** Submits, and yields each rollout as it ends. A refusal is thrown after what was accepted before it has ended. Iterate it once. */
@@ -158,10 +149,7 @@ export function openClient(options: ClientOptions): Client {
     cancel,
     retry: (id, callOptions = {}) =>
       transport.json({ method: 'POST', path: toPath(routes.retryRollout.path, { id }), ...callOptions }, rolloutView),
-    turns: async (id, callOptions = {}) =>
-      (await transport.json({ method: 'GET', path: toPath(routes.listTurns.path, { id }), ...callOptions }, savedTurnList)).turns,
-    fork: (id, fork = {}, callOptions = {}) =>
-      transport.json({ method: 'POST', path: toPath(routes.forkRollout.path, { id }), body: { id: `r-${randomUUID()}`, ...fork }, ...callOptions }, forkReply),
+    ...openForks(transport),
     results,
     async run(submissions, callOptions = {}) {
       const after = (await status(callOptions)).last_event_id;

@@ -35,6 +35,6 @@ export interface TurnLog {
   appendTurns(worker: WorkerId, appends: readonly TurnAppend[]): Promise<readonly RolloutId[]>;
   /** The turns that earlier attempts of a claimed rollout left, in order. Empty if the claim is outdated. */
   loggedTurns(claim: ContinuingClaim): Promise<readonly LoggedTurn[]>;
-  /** All turns that the log has of a rollout, whoever holds it. */
+  /** All turns of a rollout that the log has, of all its attempts. */
   savedTurns(id: RolloutId): Promise<readonly LoggedTurn[]>;
 }

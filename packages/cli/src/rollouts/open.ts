@@ -55,7 +55,7 @@ async function runOpen(args: Arguments, io: Io): Promise<number> {
   }
 }
 
-interface Wanted {
+interface WantedTurn {
   readonly id: string;
   readonly turn: number | undefined;
   readonly config: ServiceConfig;
@@ -64,7 +64,7 @@ interface Wanted {
 /** Of a rollout that runs, only the newest checkpoint is there, unless it keeps more. */
 async function findCheckpoint(
   client: Client,
-  { id, turn, config }: Wanted,
+  { id, turn, config }: WantedTurn,
 ): Promise<{ readonly turn: number; readonly checkpoint: Checkpoint }> {
   const shelf = new CheckpointShelf({ runDir: config.run, maxBytes: config.pipeline.checkpointsGib * 2 ** 30 });
   const turns = (await client.turns(id)).filter((one) => turn === undefined || one.turn <= turn);

@@ -23,7 +23,7 @@ import type { AgentTally } from '../../agent/agent-options.ts';
 import type { JoinedLedger } from '../../gateway/gateway-book.ts';
 import { toStageSpan } from '../../inference/span-names.ts';
 import type { ResumePoint } from '../continue/continuation.ts';
-import type { Leaving } from '../continue/turn-keeper.ts';
+import type { WorkerLeave } from '../continue/turn-keeper.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
@@ -78,11 +78,11 @@ export class AttemptRecord {
   /** From where it continued. */
   continued: RolloutResult['continued'];
   /** Of its worker; absent if it has none. */
-  readonly leaving?: Leaving;
+  readonly leaving?: WorkerLeave;
   /** What the scenario has to do when the attempt has ended. */
   readonly closers: (() => Promise<void>)[] = [];
 
-  constructor(claimed: ClaimedRollout, clock: Clock, leaving?: Leaving) {
+  constructor(claimed: ClaimedRollout, clock: Clock, leaving?: WorkerLeave) {
     this.claimed = claimed;
     if (leaving) this.leaving = leaving;
     this.timings = {

@@ -21,7 +21,7 @@ import {
 } from '@millrace/store';
 import { toResultAttributes, toRolloutSpan } from '../../inference/span-names.ts';
 import { keepsTurns } from '../continue/continuation.ts';
-import type { Leaving } from '../continue/turn-keeper.ts';
+import type { WorkerLeave } from '../continue/turn-keeper.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { evaluateAttempt } from './evaluate.ts';
@@ -56,7 +56,7 @@ interface AttemptOptions {
   readonly signal: AbortSignal;
   /** Aborts when the worker drops the attempt: an end that the store refuses is then left to the lease. */
   readonly dropped: AbortSignal;
-  readonly leaving: Leaving;
+  readonly leaving: WorkerLeave;
   /** The slot in the ready buffer, released when run starts. */
   readonly readySlot: Slot;
   /** Called when the attempt needs its run slot no longer; what is left is to evaluate and save it. */

@@ -14,7 +14,7 @@ import { packEntry, type TurnEntry } from './turn-entry.ts';
 import type { NewTurn } from './turn-log-writer.ts';
 
 /** That the worker is about to end. */
-export interface Leaving {
+export interface WorkerLeave {
   readonly signal: AbortSignal;
   /** Ends the attempt; the rollout continues elsewhere. */
   handBack(): void;
@@ -22,7 +22,7 @@ export interface Leaving {
 
 interface KeeperOptions {
   readonly continuing: Continuing;
-  readonly leaving?: Leaving;
+  readonly leaving?: WorkerLeave;
   readonly claim: Claim;
   readonly keep?: Submission['keep_checkpoints'];
   readonly opening: Opened;
