@@ -219,7 +219,7 @@ export const rolloutView = z.object({
   state: z.enum(rolloutStates),
   attempt: z.int().describe('How many times a worker has started it.'),
   retries: z.int().describe('How many times it was retried after a retryable failure.'),
-  losses: z.int().describe('How many times its worker died.'),
+  losses: z.int().describe('How many times its worker died. One death for each ten turns that are saved is not counted.'),
   worker: workerId.nullable(),
   reward: z.number().nullable(),
   result: rolloutResult.nullable(),

@@ -58,6 +58,8 @@ export interface BedOptions {
   readonly python?: SidecarOptions;
   readonly log?: Log;
   readonly latencyMs?: number;
+  /** Every attempt begins again. */
+  readonly withoutShelf?: true;
   /** How old an attempt is before it is saved; 0 unless set. */
   readonly restMs?: number;
   /** Replaces the driver of the sandboxes. */
@@ -139,7 +141,7 @@ export class WorkerBed implements AsyncDisposable {
         outside,
         pool: stack.use(new BackendPool({ placements: store, log: shared.log, pace: shared.pace })),
         loopLag: stack.use(openLoopLag()),
-        shelf: new CheckpointShelf({ runDir, maxBytes: 2 ** 30 }),
+        ...(options.withoutShelf ? {} : { shelf: new CheckpointShelf({ runDir, maxBytes: 2 ** 30 }) }),
         restMs: options.restMs ?? 0,
       });
       await worker.start();

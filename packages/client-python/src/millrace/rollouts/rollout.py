@@ -153,7 +153,7 @@ class RolloutView:
     attempt: int
     #: How many times a retryable failure sent it back to the queue.
     retries: int
-    #: How many times its worker died.
+    #: How many times its worker died. One death for each ten turns that are saved is not counted.
     losses: int
     worker: Optional[str]
     reward: Optional[float]

@@ -44,6 +44,11 @@ export async function savedTurns(transaction: Transaction, id: RolloutId): Promi
   return await transaction.all<LoggedTurn>(sql, id);
 }
 
+/** How many turns of it are saved. */
+export async function countTurns(transaction: Transaction, seq: number): Promise<number> {
+  return (await transaction.one<{ turn: number | null }>('SELECT max(turn) AS turn FROM turn_log WHERE seq = ?', seq))?.turn ?? 0;
+}
+
 /** Those of its own attempts: without those that it shares as a fork, it could not begin. */
 export async function dropOwnTurns(transaction: Transaction, seq: number): Promise<void> {
   await transaction.run('DELETE FROM turn_log WHERE seq = ? AND attempt > 0', seq);

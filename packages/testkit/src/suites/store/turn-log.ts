@@ -18,6 +18,7 @@ import {
   openTimedBed,
   registerWorker,
   roomy,
+  submitAll,
 } from './bed/bed.ts';
 
 function toAppend({ id, attempt }: Pick<ClaimedRollout, 'id' | 'attempt'>, turns: readonly number[], after?: number): TurnAppend {
@@ -120,6 +121,22 @@ export function defineTurnLogTests(openBed: OpenBed): void {
       const appends = [...claims.map((claim) => toAppend(claim, [1], 0)), toAppend({ id: makeId('none'), attempt: 1 }, [1], 0)];
       assert.deepEqual([...(await store.appendTurns(worker, appends))].sort(), ['a', 'b', 'c']);
       for (const claim of claims) assert.deepEqual(await readTurns(store, claim), ['1 1 1:1']);
+    });
+
+    test('shows that a lost worker is not the fault of a long rollout, but that many are', async () => {
+      await using bed = await openTimedBed(openBed);
+      const { store } = bed;
+      const seen: number[] = [];
+      await submitAll(store, ['a']);
+      for (const through of [20, 20, 20, 40, 40]) {
+        const worker = await registerWorker(store, `w${seen.length}`);
+        const claim = await claimAgain(store, worker);
+        await moveUpTo(store, claim, 'run');
+        await store.appendTurns(worker, [toAppend(claim, [through])]);
+        await store.dropWorker(worker, { maxLosses: 3 });
+        seen.push((await store.get(claim.id))?.losses ?? Number.NaN);
+      }
+      assert.deepEqual(seen, [0, 0, 1, 1, 2]);
     });
 
     test('is kept where the end says so, and a fork begins with the turns that it shares, whatever becomes of its own', async () => {
