@@ -5,15 +5,15 @@ import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { SubmissionInput } from '@millrace/protocol';
-import { fixedPolicy, openFakeBackend, qwen3Folder, TestService } from '@millrace/testkit';
+import { fixedPolicy, openFakeBackend, type Policy, qwen3Folder, TestService } from '@millrace/testkit';
 import { readSpentCpu } from '../report/processes.ts';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { measureCheckpoints } from './checkpoints.ts';
 
 const turns = 40;
 const tokensPerTurn = 128;
-const latencyMs = 300;
-const rolloutsPerRound = 12;
+const latencyMs = 500;
+const rolloutsPerRound = 8;
 const rounds = 3;
 /** Rollouts are not saved in their first seconds. */
 const shortTurns = 3;
@@ -26,26 +26,17 @@ const kinds: Readonly<Record<string, Pick<SubmissionInput, 'scenario' | 'task'>>
 };
 
 export async function runContinueBench(): Promise<BenchReport> {
-  const clock = new TurnClock();
-  const policy = fixedPolicy({ turns, tokensPerTurn });
-  await using backend = await openFakeBackend({
-    policy: (input) => {
-      clock.note(input.sessionId);
-      return policy(input);
-    },
-    latencyMs,
-    keep: 0,
-  });
-  await using off = await openService(backend.url, 0);
-  await using on = await openService(backend.url, 20);
-  for (const service of [off, on]) await runRound(service, clock, { ...makeKind('a sandbox'), limits: { max_turns: shortTurns } });
+  await using off = await openSubject(0);
+  await using on = await openSubject(20);
+  for (const subject of [off, on]) await runRound(subject, { ...makeKind('a sandbox'), limits: { max_turns: shortTurns } });
   const rows: BenchRow[] = [];
   const targets: { claim: string; kept: boolean }[] = [];
   for (const name of Object.keys(kinds)) {
     const [without, saved]: [TurnFigures[], TurnFigures[]] = [[], []];
     for (let round = 0; round < rounds; round += 1) {
-      without.push(await runRound(off, clock, makeKind(name)));
-      saved.push(await runRound(on, clock, makeKind(name)));
+      const [first, second] = await Promise.all([runRound(off, makeKind(name)), runRound(on, makeKind(name))]);
+      without.push(first);
+      saved.push(second);
     }
     rows.push(...toRows(name, { without, saved, base: rows.length }));
     const [p50, p99] = [0.5, 0.99].map((at) => percentile(turnsOf(saved), at) / percentile(turnsOf(without), at) - 1);
@@ -84,11 +75,24 @@ class TurnClock {
   }
 }
 
-async function openService(url: string, checkpointsGib: number): Promise<TestService> {
+interface Subject extends AsyncDisposable {
+  readonly service: TestService;
+  readonly clock: TurnClock;
+}
+
+async function openSubject(checkpointsGib: number): Promise<Subject> {
+  const stack = new AsyncDisposableStack();
+  const clock = new TurnClock();
+  const fixed = fixedPolicy({ turns, tokensPerTurn });
+  const policy: Policy = (input) => {
+    clock.note(input.sessionId);
+    return fixed(input);
+  };
+  const backend = stack.use(await openFakeBackend({ policy, latencyMs, keep: 0 }));
   const pipeline = { runSlots: rolloutsPerRound, readySlots: rolloutsPerRound, initSlots: 4, handBackMs: 0, checkpointsGib };
-  const service = await TestService.open({ workers: 1, tokenizer: qwen3Folder(), scenarios, pipeline });
-  await service.client.backends.join({ url });
-  return service;
+  const service = stack.use(await TestService.open({ workers: 1, tokenizer: qwen3Folder(), scenarios, pipeline }));
+  await service.client.backends.join({ url: backend.url });
+  return { service, clock, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
 function makeKind(name: string): SubmissionInput {
@@ -104,7 +108,7 @@ interface TurnFigures {
   readonly kib: number;
 }
 
-async function runRound(service: TestService, clock: TurnClock, submission: SubmissionInput): Promise<TurnFigures> {
+async function runRound({ service, clock }: Subject, submission: SubmissionInput): Promise<TurnFigures> {
   const { workers } = await service.client.status();
   const pids = [service.pid, ...workers.filter(({ alive }) => alive).map(({ pid }) => pid)];
   const read = () => ({

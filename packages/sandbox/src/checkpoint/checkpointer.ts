@@ -24,8 +24,6 @@ interface CheckpointerOptions {
   readonly clock: Clock;
 }
 
-/** The CPU time of a sandbox's checkpoints is at most one part in this many of the time. */
-const cpuShare = 50;
 const closeMs = 900;
 /** How many checkpoints may wait until the log has their turn. */
 const maxUnlogged = 2;
@@ -126,9 +124,7 @@ export class Checkpointer implements AsyncDisposable {
         const checkpoint = await takeCheckpoint(sandbox, { ...this.#options, signal });
         await shelf.save(rollout, one.id, { ...checkpoint, memory });
       } finally {
-        const spentMs = sandbox.readUse().cpuMs - cpuMs;
-        this.#notBeforeMs = startedAt + cpuShare * spentMs;
-        budget.spend(spentMs);
+        this.#notBeforeMs = startedAt + budget.spend(sandbox.readUse().cpuMs - cpuMs);
       }
       one.isSaved = true;
       this.#dropOld();

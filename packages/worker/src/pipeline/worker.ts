@@ -25,7 +25,7 @@ type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate' | 'controls' | 
     readonly launch?: string;
     /** Where checkpoints of this machine are; without it, no rollout continues. */
     readonly shelf?: CheckpointShelf;
-  } & Partial<Pick<Continuing, 'restMs'>>;
+  } & Partial<Pick<Continuing, 'restMs' | 'budget'>>;
 
 interface HeldRollout {
   readonly attempt: number;

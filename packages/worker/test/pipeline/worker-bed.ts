@@ -8,7 +8,7 @@ import { Pace } from '@millrace/base/pace';
 import type { BackendRecord } from '@millrace/engines';
 import { type Conversation, openConversation } from '@millrace/model';
 import { type RolloutId, type RolloutState, rolloutId, type SubmissionInput, submission } from '@millrace/protocol';
-import { CheckpointShelf, holdLayers, LayerCache, openBubblewrapDriver, type SandboxDriver } from '@millrace/sandbox';
+import { CheckpointBudget, CheckpointShelf, holdLayers, LayerCache, openBubblewrapDriver, type SandboxDriver } from '@millrace/sandbox';
 import { type GymConfig, loadScenarios, OutsideTools, outsideConfig, type Scenario, type SidecarOptions } from '@millrace/scenarios';
 import { EventTail, openSqliteStore, type RolloutRecord, type Store } from '@millrace/store';
 import {
@@ -143,6 +143,7 @@ export class WorkerBed implements AsyncDisposable {
         loopLag: stack.use(openLoopLag()),
         ...(options.withoutShelf ? {} : { shelf: new CheckpointShelf({ runDir, maxBytes: 2 ** 30 }) }),
         restMs: options.restMs ?? 0,
+        budget: new CheckpointBudget(systemClock, { ofSandbox: 1 / 20, ofCore: 1 }),
       });
       await worker.start();
       return worker;

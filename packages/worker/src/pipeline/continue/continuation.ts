@@ -33,9 +33,9 @@ export function openContinuing({
   clock,
   log,
   restMs = defaultRestMs,
-}: Pick<Continuing, 'shelf' | 'clock' | 'log'> & { readonly store: Store; readonly restMs?: number }): Continuing {
-  const [turns, budget] = [new TurnLogWriter(store), new CheckpointBudget(clock)];
-  return { store, shelf, clock, log, turns, budget, maxBytes: mostCheckpointBytes, restMs };
+  budget = new CheckpointBudget(clock),
+}: Pick<Continuing, 'shelf' | 'clock' | 'log'> & Partial<Pick<Continuing, 'restMs' | 'budget'>> & { readonly store: Store }): Continuing {
+  return { store, shelf, clock, log, turns: new TurnLogWriter(store), budget, maxBytes: mostCheckpointBytes, restMs };
 }
 
 /** Checkpoints that are younger may belong to a rollout that is about to be claimed. */
