@@ -7,6 +7,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type RolloutError, type Trajectory, trainableShare } from '@millrace/protocol';
 import { probeBubblewrap } from '@millrace/sandbox';
@@ -18,11 +19,12 @@ const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 const turns = 6;
 const at = 4;
 const forks = 3;
+const lookMs = 50;
 
 /** From the turn after the fork on, each rollout writes what no other one may see. */
-const step = (turn: number) =>
+const step = (turn: number, isSlow: boolean) =>
   renderCall('bash', {
-    command: `((n += 1)); echo ${turn} >>steps; [[ $n == ${turn + 1} && $(wc -l <steps) == ${turn + 1} ]] && echo ok || echo BAD
+    command: `${isSlow ? 'sleep 1; ' : ''}((n += 1)); echo ${turn} >>steps; [[ $n == ${turn + 1} && $(wc -l <steps) == ${turn + 1} ]] && echo ok || echo BAD
 ${turn >= at ? 'touch /tmp/own-$RANDOM-$RANDOM; echo alone-$(ls /tmp/own-* | wc -l)' : 'true'}`,
   });
 
@@ -41,9 +43,9 @@ const isConflict = (error: RolloutError) => error.code === 'conflict' && /kept t
 test('forks share tokens and sandbox up to their turn, and nothing else', { skip, timeout: 240_000 }, async () => {
   let sampled = 0;
   const temperatures: unknown[] = [];
-  const policy: Policy = ({ turn }) => {
+  const policy: Policy = ({ turn, opening }) => {
     sampled += 1;
-    return { text: turn < turns ? step(turn) : renderCall('finish', {}) };
+    return { text: turn < turns ? step(turn, opening().includes('slowly')) : renderCall('finish', {}) };
   };
   await using backend = await openFakeBackend({ policy });
   await using service = await TestService.open({ workers: 1, tokenizer: qwen3Folder() });
@@ -95,11 +97,19 @@ test('forks share tokens and sandbox up to their turn, and nothing else', { skip
   }
   assert.equal(sampled - before, forks * 3);
   assert.deepEqual(new Set(temperatures), new Set([1.25]));
+  await client.submit([{ id: 'live', scenario: 'shell', task: { ...task, instruction: 'do it slowly' }, keep_checkpoints: { every: 2 } }]);
+  while (!(await client.turns('live')).some(({ kept }) => kept)) await pause(lookMs);
+  const early = await client.fork('live', { id: 'early', turn: 2 });
+  assert.equal((await client.get('live')).state, 'run', 'it is forked while it runs');
+  const [live, fork] = [await client.wait('live'), await client.wait(early.rollouts[0]?.id ?? '')];
+  assert.deepEqual([live.reward, fork.reward, fork.fork], [1, 1, { rollout: 'live', turn: 2 }], JSON.stringify(fork.failure));
+  assert.deepEqual(idsOf(await client.trajectory('early.1'), 2), idsOf(await client.trajectory('live'), 2));
+
   const config = ['--config', join(service.folder, 'millrace.json'), '--url', service.url];
   const opened = await runCli(['open', 'root', '--turn', '5', ...config], 'cat steps; echo n=$n; echo more >>steps\nwc -l <steps\n');
   assert.deepEqual([opened.code, opened.out], [0, '0\n1\n2\n3\nn=4\n5\n'], opened.err);
   const replayed = await runCli(['replay', 'root', '--from', '2', '--url', service.url]);
   assert.match(replayed.out, /^r-\S+\.1 {2}done {2}reward 1 {2}7 turns\n$/, replayed.err);
   assert.equal((await runCli(['open', 'plain', ...config])).code, 1);
-  assert.equal((await readdir(join(service.runDir, 'checkpoints'))).length, 2 + forks, 'forks keep theirs as well; `plain` left nothing');
+  assert.equal((await readdir(join(service.runDir, 'checkpoints'))).length, 4 + forks, 'forks keep theirs as well; `plain` left nothing');
 });

@@ -54,11 +54,7 @@ class AsyncClient:
         return await self._run.call(lambda stop: self._client.wait(id, stop=stop))
 
     def list(
-        self,
-        *,
-        state: Optional[RolloutState] = None,
-        group: Optional[str] = None,
-        scenario: Optional[str] = None,
+        self, *, state: Optional[RolloutState] = None, group: Optional[str] = None, scenario: Optional[str] = None,
         prefix: Optional[str] = None,
     ) -> AsyncIterator[RolloutView]:
         return self._run.iterate(
@@ -81,17 +77,9 @@ class AsyncClient:
         return await self._run.call(lambda stop: self._client.turns(id, stop=stop))
 
     async def fork(
-        self,
-        id: str,
-        n: int = 1,
-        *,
-        turn: Optional[int] = None,
-        sampling: Optional[Sampling] = None,
-        name: Optional[str] = None,
+        self, id: str, n: int = 1, *, turn: Optional[int] = None, sampling: Optional[Sampling] = None, name: Optional[str] = None
     ) -> Forks:
-        return await self._run.call(
-            lambda stop: self._client.fork(id, n, turn=turn, sampling=sampling, name=name, stop=stop)
-        )
+        return await self._run.call(lambda stop: self._client.fork(id, n, turn=turn, sampling=sampling, name=name, stop=stop))
 
     def events(self, *, after: Optional[int] = None) -> AsyncIterator[Event]:
         return self._run.iterate(lambda stop: self._client.events(after=after, stop=stop))
