@@ -97,16 +97,6 @@ class RowsTest(unittest.TestCase):
         ])
         self.assertEqual([row.reward for row in rows], [0.5, 0.5])
 
-    def test_what_a_fork_shares_is_its_prompt(self) -> None:
-        segments = (
-            make_segment("prompt", [1, 2]),
-            make_segment("observation", [3], turn=1),
-            make_segment("observation", [4], turn=1),
-            make_segment("sampled", [5, 6], turn=2),
-        )
-        row = to_rows([(make_rollout(), dataclasses.replace(make_trajectory(), segments=segments))])[0]
-        self.assertEqual((row.prompt_ids, row.response_ids, row.response_mask), ([1, 2, 3, 4], [5, 6], [1, 1]))
-
     def test_a_branch_in_which_nothing_was_sampled_is_refused_or_skipped(self) -> None:
         for segments in ((), (make_segment("prompt", [1]),), (make_segment("prompt", [1]), make_segment("sampled", [], turn=1))):
             pair = (make_rollout(), dataclasses.replace(make_trajectory(), segments=segments))
