@@ -75,12 +75,12 @@ class TurnClock {
   }
 }
 
-interface Subject extends AsyncDisposable {
+interface BenchedService extends AsyncDisposable {
   readonly service: TestService;
   readonly clock: TurnClock;
 }
 
-async function openSubject(checkpointsGib: number): Promise<Subject> {
+async function openSubject(checkpointsGib: number): Promise<BenchedService> {
   const stack = new AsyncDisposableStack();
   const clock = new TurnClock();
   const fixed = fixedPolicy({ turns, tokensPerTurn });
@@ -108,7 +108,7 @@ interface TurnFigures {
   readonly kib: number;
 }
 
-async function runRound({ service, clock }: Subject, submission: SubmissionInput): Promise<TurnFigures> {
+async function runRound({ service, clock }: BenchedService, submission: SubmissionInput): Promise<TurnFigures> {
   const { workers } = await service.client.status();
   const pids = [service.pid, ...workers.filter(({ alive }) => alive).map(({ pid }) => pid)];
   const read = () => ({

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { silentLog } from '@millrace/base/log';
 import { type Client, openClient } from '@millrace/client';
-import { RolloutError, type SavedTurn } from '@millrace/protocol';
+import { definedOf, RolloutError, type SavedTurn } from '@millrace/protocol';
 import { type Checkpoint, CheckpointShelf, restoreCheckpoint, type Sandbox } from '@millrace/sandbox';
 import { openDriver, type ServiceConfig } from '@millrace/server';
 import { type Arguments, type Command, serviceOptions, toServiceAddress } from '../command/command.ts';
@@ -66,7 +66,8 @@ async function findCheckpoint(
   client: Client,
   { id, turn, config }: WantedTurn,
 ): Promise<{ readonly turn: number; readonly checkpoint: Checkpoint }> {
-  const shelf = new CheckpointShelf({ runDir: config.run, maxBytes: config.pipeline.checkpointsGib * 2 ** 30 });
+  const { checkpointsGib, checkpointsFolder: shared } = config.pipeline;
+  const shelf = new CheckpointShelf({ runDir: config.run, maxBytes: checkpointsGib * 2 ** 30, ...definedOf({ shared }) });
   const turns = (await client.turns(id)).filter((one) => turn === undefined || one.turn <= turn);
   for (const one of turns.toReversed()) {
     const checkpoint = await load(shelf, one);

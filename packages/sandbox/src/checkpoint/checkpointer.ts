@@ -87,9 +87,20 @@ export class Checkpointer implements AsyncDisposable {
     return this.#kept.some((one) => one.id === id && one.isSaved);
   }
 
-  /** It stays when the rollout ends. */
-  pin(id: string): void {
+  /** It stays when the rollout ends, also for other machines. */
+  async pin(id: string): Promise<void> {
     for (const one of this.#kept) if (one.id === id) one.isPinned = true;
+    await this.share(id);
+  }
+
+  /** For the next attempt, on whatever machine. Without it, only this machine has the checkpoint. */
+  async share(id: string): Promise<void> {
+    const { shelf, rollout, log } = this.#options;
+    try {
+      await shelf.share(rollout, id);
+    } catch (error) {
+      log.warn('checkpoint-share-failed', { rolloutId: rollout, error: messageOf(error) });
+    }
   }
 
   #isDue(): boolean {

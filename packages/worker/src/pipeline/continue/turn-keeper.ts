@@ -105,14 +105,14 @@ export class TurnKeeper implements AsyncDisposable {
     const { checkpoint, hasSandbox } = last.entry.state;
     const isSaved = checkpoint !== undefined && (await this.#checkpointer?.isSaved(checkpoint)) === true;
     if (hasSandbox && !isSaved) return;
-    if (isKept) this.#markKept(last);
+    if (isKept) await this.#markKept(last);
     else this.#lastSaved = last;
   }
 
-  #markKept(last: LastTurn): void {
+  async #markKept(last: LastTurn): Promise<void> {
     const { entry, turn } = last;
     const { checkpoint } = entry.state;
-    if (checkpoint !== undefined) this.#checkpointer?.pin(checkpoint);
+    if (checkpoint !== undefined) await this.#checkpointer?.pin(checkpoint);
     const kept = { turn, entry: { ...entry, state: { ...entry.state, isKept: true } } };
     this.#options.continuing.turns.add(this.#toTurn(kept, checkpoint));
   }
@@ -158,6 +158,7 @@ export class TurnKeeper implements AsyncDisposable {
     const checkpoint = this.#beginCheckpoint(true);
     const { entry, turn } = this.#last;
     for (const one of this.#early.splice(0)) continuing.turns.add(one);
+    if (checkpoint !== undefined) void this.#share(checkpoint);
     if (checkpoint === undefined || checkpoint === entry.state.checkpoint) return;
     const again = { turn, entry: { ...entry, state: { ...entry.state, checkpoint } } };
     continuing.turns.add(this.#toTurn(again, checkpoint));
@@ -165,14 +166,21 @@ export class TurnKeeper implements AsyncDisposable {
 
   /** A sandbox that cannot be saved goes on until the worker ends. */
   async #leave(checkpoint: string | undefined): Promise<void> {
-    const isWhole = !this.#checkpointer || (checkpoint !== undefined && (await this.#checkpointer.isSaved(checkpoint)));
+    const isWhole = !this.#checkpointer || (checkpoint !== undefined && (await this.#share(checkpoint)));
     if (isWhole) this.#options.leaving?.handBack();
+  }
+
+  /** Whether it is on the disk. */
+  async #share(checkpoint: string): Promise<boolean> {
+    if (!(await this.#checkpointer?.isSaved(checkpoint))) return false;
+    await this.#checkpointer?.share(checkpoint);
+    return true;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.leaving?.signal.removeEventListener('abort', this.#onLeaving);
     await this.#checkpointer?.[Symbol.asyncDispose]();
-    if (this.#options.keep === 'last' && this.#lastSaved) this.#markKept(this.#lastSaved);
+    if (this.#options.keep === 'last' && this.#lastSaved) await this.#markKept(this.#lastSaved);
     // The log takes nothing of it after its run.
     if (this.#isKept) await this.#options.continuing.turns.flush();
   }
