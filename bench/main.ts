@@ -15,6 +15,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   'sandbox-density': async () => (await import('./sandbox/sandbox-density.ts')).runSandboxDensityBench(),
   neighbours: async () => (await import('./sandbox/neighbours.ts')).runNeighboursBench(),
   'rollout-cost': async () => (await import('./sandbox/rollout-cost.ts')).runRolloutCostBench(),
+  continue: async () => (await import('./continue/continue.ts')).runContinueBench(),
   forks: async () => (await import('./sandbox/forks.ts')).runForksBench(),
   store: async () => (await import('./store.ts')).runStoreBench(),
   'store-engines': async () => (await import('./store-engines.ts')).runStoreEnginesBench(),

@@ -10,9 +10,10 @@ import { findWrongToken, openFakeBackend, type Policy, qwen3Folder, renderCall, 
 const probe = await probeBubblewrap();
 const skip = probe.ok ? false : `${probe.reason}; try: ${probe.remedy}`;
 
-const rollouts = 8;
+const rollouts = 6;
 const turns = 20;
-const kills = 5;
+const kills = 3;
+const lookMs = 250;
 
 /** Each turn checks the file and the variable that the turns before it left. */
 const step = (turn: number) =>
@@ -29,8 +30,8 @@ test(`${rollouts} rollouts of ${turns} turns end whole while ${kills} workers ar
     sampled += 1;
     return { text: turn < turns ? step(turn) : renderCall('finish', {}) };
   };
-  await using backend = await openFakeBackend({ policy, latencyMs: 300 });
-  const pipeline = { leaseMs: 2000, maxLosses: 100, retryDelayMs: 0, checkpointsGib: 1 };
+  await using backend = await openFakeBackend({ policy, latencyMs: 600 });
+  const pipeline = { leaseMs: 2000, maxLosses: 100, retryDelayMs: 0 };
   await using service = await TestService.open({ workers: 2, tokenizer: qwen3Folder(), pipeline });
   const { client } = service;
   await client.backends.join({ url: backend.url, dialect: 'vllm' });
@@ -39,13 +40,22 @@ test(`${rollouts} rollouts of ${turns} turns end whole while ${kills} workers ar
   const accepted = await client.submit(Array.from({ length: rollouts }, (_, index) => ({ id: `c-${index}`, scenario: 'shell', task })));
   const ids = accepted.map(({ id }) => id);
   const views = () => Promise.all(ids.map((id) => client.get(id)));
+  /** The process of a worker that has a rollout with this many saved turns. */
+  const findBusy = async (least: number): Promise<number | undefined> => {
+    for (const { id, worker } of (await views()).filter(({ state }) => state === 'run')) {
+      const saved = await client.turns(id);
+      const { workers } = await client.status();
+      if (saved.length >= least) return workers.find((one) => one.alive && one.id === worker)?.pid;
+    }
+    return undefined;
+  };
   let killed = 0;
-  for (; killed < kills; killed += 1) {
-    await pause(2500);
-    if ((await views()).every(({ state }) => state === 'done')) break;
-    const { workers } = await client.status();
-    const busy = workers.find(({ alive, report }) => alive && (report?.held ?? 0) > 0);
-    if (busy) process.kill(busy.pid, 'SIGKILL');
+  while (killed < kills && !(await views()).every(({ state }) => state === 'done')) {
+    await pause(lookMs);
+    const pid = await findBusy((killed + 1) * (turns / (kills + 1)));
+    if (pid === undefined) continue;
+    process.kill(pid, 'SIGKILL');
+    killed += 1;
   }
   for (const id of ids) {
     const view = await client.wait(id);

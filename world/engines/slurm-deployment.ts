@@ -34,6 +34,13 @@ interface DeploymentOptions {
   readonly workerNodes?: number;
   readonly graceSeconds?: number;
   readonly pipeline?: Readonly<Record<string, number>>;
+  /** What runs sandboxes; Apptainer, with a small image, unless set. */
+  readonly driver?: 'bubblewrap';
+  /** Time limit of every job; half an hour unless set. */
+  readonly time?: string;
+  /** The policy of the LLM server, a module in this repository; that of the chaos run unless set. */
+  readonly policy?: string;
+  readonly latencyMs?: number;
 }
 
 interface PreparedDeployment {
@@ -52,20 +59,20 @@ export async function prepareDeployment(cluster: SlurmCluster, options: Deployme
   const node = toView(process.execPath);
   const testkit = 'packages/testkit/src';
   const server = toView(`${testkit}/fake-backend/process/main.ts`);
-  const policy = toView(`${testkit}/chaos/scene/chaos-play.ts`);
+  const policy = toView(options.policy ?? `${testkit}/chaos/scene/chaos-play.ts`);
   const config = {
     model: { tokenizer: toView(qwen3Folder()) },
-    sandbox: { driver: 'apptainer', image, images: join(cluster.home, 'images') },
+    sandbox: options.driver ? { driver: options.driver } : { driver: 'apptainer', image, images: join(cluster.home, 'images') },
     pipeline: { leaseMs, ...pipeline },
     slurm: {
       name,
       network: 'lo',
-      time: '30:00',
+      time: options.time ?? '30:00',
       data: join(cluster.home, 'store'),
       graceSeconds,
       head: { cpus: 1 },
       worker: { nodes: workerNodes, cpus: 3, processes: 1, labels: { kind: 'cpu' } },
-      llm: { nodes: 1, cpus: 1, command: `${node} ${server} --policy ${policy} --latency 1500 --port {port}` },
+      llm: { nodes: 1, cpus: 1, command: `${node} ${server} --policy ${policy} --latency ${options.latencyMs ?? 1500} --port {port}` },
     },
   };
   await writeFile(join(cluster.home, 'cluster.json'), JSON.stringify(config, undefined, 2));

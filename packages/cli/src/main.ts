@@ -89,6 +89,14 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Submits the tasks of rollouts that ended without a reward again.',
     load: async () => (await import('./rollouts/retry.ts')).retryCommand,
   },
+  open: {
+    summary: 'Opens a shell in a new sandbox with the files and the shell of a rollout after a turn.',
+    load: async () => (await import('./rollouts/open.ts')).openCommand,
+  },
+  replay: {
+    summary: 'Continues a rollout after a turn that was kept, with the policy of now, and shows how that ends.',
+    load: async () => (await import('./rollouts/replay.ts')).replayCommand,
+  },
   task: {
     summary: 'Checks and attacks tasks, imports them from data sets, and shows them.',
     load: async () => (await import('./task/task.ts')).taskCommands,

@@ -37,6 +37,7 @@ import {
 import { type Batches, openBatches } from './batches.ts';
 import { type Evaluations, openEvaluations } from './evaluations.ts';
 import { readEvents } from './events.ts';
+import { type Forks, openForks } from './forks.ts';
 import { followResults } from './results.ts';
 import { type Run, runAll } from './run.ts';
 import { type Accepted, checkAll, type SubmissionFault, type SubmitOptions, submitAll, toIdentified, toRolloutId } from './submit.ts';
@@ -63,7 +64,7 @@ export interface ListOptions extends CallOptions {
   readonly limit?: number;
 }
 
-export interface Client extends AsyncDisposable {
+export interface Client extends Forks, AsyncDisposable {
   /** Sends pieces of at most 1000. Safe to repeat with the same ids. */
   submit(submissions: readonly SubmissionInput[], options?: SubmitOptions): Promise<readonly Accepted[]>;
   /** Every fault that `submit` would refuse. Nothing is stored. */
@@ -148,6 +149,7 @@ export function openClient(options: ClientOptions): Client {
     cancel,
     retry: (id, callOptions = {}) =>
       transport.json({ method: 'POST', path: toPath(routes.retryRollout.path, { id }), ...callOptions }, rolloutView),
+    ...openForks(transport),
     results,
     async run(submissions, callOptions = {}) {
       const after = (await status(callOptions)).last_event_id;

@@ -95,6 +95,16 @@ export function toAgentOptions(given: z.input<typeof agent>): z.infer<typeof age
   return agentOptions.parse(typeof given === 'string' ? { name: given } : given);
 }
 
+export const keepCheckpoints = z
+  .union([z.enum(['none', 'last']), z.strictObject({ every: z.int().min(1).max(10_000) })])
+  .describe(
+    'After which turns the state of the rollout is kept, so that it can be forked there: `none`, the `last` one that was saved, or each that `every` divides. Default: none.',
+  );
+
+/** Where a fork began: it shares everything up to this turn. */
+export const forkOrigin = z.object({ rollout: rolloutId, turn: z.int().min(1) });
+export type ForkOrigin = z.infer<typeof forkOrigin>;
+
 export const submission = z.strictObject({
   id: rolloutId.optional().describe("The caller's id makes the submission idempotent. Default: a new id."),
   scenario: z.string().min(1).max(128),
@@ -106,9 +116,11 @@ export const submission = z.strictObject({
   limits: limits.prefault({}),
   priority: priority.optional(),
   requires: requires.optional(),
+  keep_checkpoints: keepCheckpoints.optional(),
   metadata: z.record(z.string(), z.unknown()).optional().describe('Returned unchanged.'),
 });
-export type Submission = z.infer<typeof submission>;
+/** `fork` is not for callers: forks are made by their own route. */
+export type Submission = z.infer<typeof submission> & { readonly fork?: ForkOrigin };
 /** A submission as a caller writes it: fields with a default are optional. */
 export type SubmissionInput = z.input<typeof submission>;
 
@@ -117,6 +129,33 @@ export const submitReply = z.object({
   rollouts: z.array(z.object({ id: rolloutId, state: z.enum(rolloutStates), created: z.boolean() })),
 });
 export type SubmitReply = z.infer<typeof submitReply>;
+
+export const forkRequest = z.strictObject({
+  turn: z.int().min(1).optional().describe('After which turn they begin. Default: the last one that was kept.'),
+  n: z.int().min(1).max(1000).default(1),
+  id: rolloutId.optional().describe('Makes the request idempotent: the forks are `ID.1`, `ID.2`, …. Default: a new id.'),
+  sampling: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .describe('Sampling parameters that differ from those of the rollout, such as `{"temperature": 1.2}`.'),
+});
+export type ForkRequest = z.infer<typeof forkRequest>;
+export type ForkInput = z.input<typeof forkRequest>;
+export const forkReply = submitReply.extend({ turn: z.int().min(1).describe('After which turn they begin.') });
+export type ForkReply = z.infer<typeof forkReply>;
+
+export const savedTurn = z.object({
+  turn: z.int().min(1),
+  attempt: z.int().min(0).describe('The attempt that sampled it; 0 if the rollout is a fork and shares it.'),
+  kept: z.boolean().describe('Whether the rollout can be forked after it.'),
+  checkpoint: z
+    .string()
+    .nullable()
+    .describe('The name of its checkpoint in the run folder of the machine that ran it; null without a sandbox.'),
+  rollout: rolloutId.describe('Whose checkpoint it is: of a shared turn, that of the rollout that was forked.'),
+});
+export type SavedTurn = z.infer<typeof savedTurn>;
+export const savedTurnList = z.object({ turns: z.array(savedTurn) });
 
 /** `cancelled`: the rollout has ended now. `asked`: the worker that runs it has been notified. `ended`: it had ended before. */
 export const cancelOutcomes = ['cancelled', 'asked', 'ended'] as const;
@@ -180,7 +219,7 @@ export const rolloutView = z.object({
   state: z.enum(rolloutStates),
   attempt: z.int().describe('How many times a worker has started it.'),
   retries: z.int().describe('How many times it was retried after a retryable failure.'),
-  losses: z.int().describe('How many times its worker died.'),
+  losses: z.int().describe('How many times its worker died. One death for each ten turns that are saved is not counted.'),
   worker: workerId.nullable(),
   reward: z.number().nullable(),
   result: rolloutResult.nullable(),
@@ -191,6 +230,7 @@ export const rolloutView = z.object({
   created_at: z.iso.datetime(),
   ended_at: z.iso.datetime().nullable(),
   metadata: z.record(z.string(), z.unknown()).nullable(),
+  fork: forkOrigin.optional().describe('The rollout that it is a fork of, and the turn after which it began.'),
   waiting: z.string().optional().describe('Why no live machine can take it; absent if one can, or if it is not queued.'),
 });
 export type RolloutView = z.infer<typeof rolloutView>;

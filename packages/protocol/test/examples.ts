@@ -165,5 +165,6 @@ export function makeRolloutView(): RolloutView {
     created_at: '2026-01-02T03:04:05.678Z',
     ended_at: '2026-01-02T03:04:08.000Z',
     metadata: { step: 7 },
+    fork: { rollout: 'r-0', turn: 4 },
   });
 }

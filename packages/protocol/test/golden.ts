@@ -12,6 +12,7 @@ import {
   evaluationList,
   evaluationTaskPage,
   event,
+  forkReply,
   groupPage,
   leaveReply,
   limits,
@@ -20,6 +21,7 @@ import {
   rolloutList,
   rolloutView,
   sampling,
+  savedTurnList,
   serviceStatus,
   submitReply,
   toBinary,
@@ -287,6 +289,16 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     'branched-trajectory.json': { schema: trajectoryView, value: toTrajectoryView(makeBranchedTrajectory()) },
     'textless-trajectory.json': { schema: trajectoryView, value: toTrajectoryView(dropText(makeTrajectory())) },
     'submit-reply.json': { schema: submitReply, value: { rollouts: [{ id: 'r-1', state: 'queued', created: true }] } },
+    'fork-reply.json': { schema: forkReply, value: { rollouts: [{ id: 'r-1.1', state: 'queued', created: true }], turn: 4 } },
+    'saved-turns.json': {
+      schema: savedTurnList,
+      value: {
+        turns: [
+          { turn: 1, attempt: 0, kept: false, checkpoint: null, rollout: 'r-0' },
+          { turn: 2, attempt: 1, kept: true, checkpoint: 'c-1', rollout: 'r-1' },
+        ],
+      },
+    },
     'cancel-reply.json': { schema: cancelReply, value: { id: 'r-1', cancel: 'asked' } },
     'backend-list.json': {
       schema: backendList,

@@ -261,8 +261,10 @@ function openImageCheck(config: ServiceConfig): AppOptions['sandboxes']['findMis
   return async (name) => (name === undefined || !isAlone ? undefined : await findMissingImage(name));
 }
 
-function openShelf({ run: runDir, pipeline: { checkpointsGib } }: ServiceConfig): { shelf?: CheckpointShelf } {
-  return checkpointsGib === 0 ? {} : { shelf: new CheckpointShelf({ runDir, maxBytes: checkpointsGib * 2 ** 30 }) };
+function openShelf({ run: runDir, pipeline: { checkpointsGib, checkpointsFolder: shared } }: ServiceConfig): { shelf?: CheckpointShelf } {
+  return checkpointsGib === 0
+    ? {}
+    : { shelf: new CheckpointShelf({ runDir, maxBytes: checkpointsGib * 2 ** 30, ...definedOf({ shared }) }) };
 }
 
 export function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {

@@ -1,6 +1,6 @@
 // Converts a rollout's record to its wire view.
 
-import type { RolloutView } from '@millrace/protocol';
+import { definedOf, type RolloutView } from '@millrace/protocol';
 import type { RolloutRecord } from './rollout-record.ts';
 
 export function toRolloutView(record: RolloutRecord): RolloutView {
@@ -21,6 +21,7 @@ export function toRolloutView(record: RolloutRecord): RolloutView {
     created_at: toTime(record.createdAtMs),
     ended_at: record.endedAtMs === undefined ? null : toTime(record.endedAtMs),
     metadata: submission.metadata ?? null,
+    ...definedOf({ fork: submission.fork }),
   };
 }
 

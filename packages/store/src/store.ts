@@ -76,10 +76,17 @@ export type SubmitOutcome =
   | { readonly kind: 'full'; readonly queued: number };
 
 /** A `done` rollout with a failure: the agent caused it, and the reward is the lowest of its scenario. */
-export type Ending =
-  | { readonly state: 'done'; readonly result: RolloutResult; readonly trajectory: Trajectory; readonly failure?: Failure }
-  | { readonly state: 'failed'; readonly failure: Failure; readonly result?: RolloutResult; readonly trajectory?: Trajectory }
-  | { readonly state: 'cancelled'; readonly result?: RolloutResult; readonly trajectory?: Trajectory };
+export type Ending = KeptTurns &
+  (
+    | { readonly state: 'done'; readonly result: RolloutResult; readonly trajectory: Trajectory; readonly failure?: Failure }
+    | { readonly state: 'failed'; readonly failure: Failure; readonly result?: RolloutResult; readonly trajectory?: Trajectory }
+    | { readonly state: 'cancelled'; readonly result?: RolloutResult; readonly trajectory?: Trajectory }
+  );
+
+interface KeptTurns {
+  /** The turn log is kept, for forks. */
+  readonly keepsTurns?: true;
+}
 
 export interface NewEvent {
   readonly kind: EventKind;

@@ -1,5 +1,5 @@
-// The turn log: what each finished turn of a running rollout added, so that its next attempt continues after it. It belongs to the rollout
-// and is gone when the rollout ends.
+// The turn log: what each finished turn of a running rollout added, so that its next attempt continues after it, and forks begin after it. It
+// belongs to the rollout and is gone when the rollout ends, unless its end says that it is kept: then it is there as long as the rollout.
 
 import type { RolloutId, WorkerId } from '@millrace/protocol';
 
@@ -13,7 +13,7 @@ interface ContinuingClaim {
 export interface LoggedTurn {
   /** From 1. */
   readonly turn: number;
-  /** The attempt that sampled it. */
+  /** The attempt that sampled it; 0 for a turn that a fork shares with the rollout that it is a fork of. */
   readonly attempt: number;
   readonly body: Uint8Array;
 }
@@ -35,4 +35,6 @@ export interface TurnLog {
   appendTurns(worker: WorkerId, appends: readonly TurnAppend[]): Promise<readonly RolloutId[]>;
   /** The turns that earlier attempts of a claimed rollout left, in order. Empty if the claim is outdated. */
   loggedTurns(claim: ContinuingClaim): Promise<readonly LoggedTurn[]>;
+  /** All turns of a rollout that the log has, of all its attempts. */
+  savedTurns(id: RolloutId): Promise<readonly LoggedTurn[]>;
 }

@@ -16,4 +16,5 @@ export { collectAttempt } from './pipeline/attempt/run-settled.ts';
 export { Stage } from './pipeline/attempt/stage.ts';
 export type { StageDeps } from './pipeline/attempt/stage-deps.ts';
 export { initAttempt } from './pipeline/attempt/stages.ts';
+export { toSavedTurns } from './pipeline/continue/continuation.ts';
 export { Worker } from './pipeline/worker.ts';

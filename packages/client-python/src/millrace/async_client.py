@@ -12,7 +12,8 @@ from .client import Client
 from .evaluations.evaluation import EvaluationState, EvaluationTask, EvaluationView
 from .evaluations.evaluations import Evaluations
 from .evaluations.request import EvaluationRequest
-from .rollouts.rollout import Accepted, CancelOutcome, RolloutState, RolloutView
+from .rollouts.request import Sampling
+from .rollouts.rollout import Accepted, CancelOutcome, Forks, RolloutState, RolloutView, SavedTurn
 from .rollouts.submit import RolloutRequests
 from .service.backends import Backends
 from .rollouts.gateways import Gateway, Gateways
@@ -53,11 +54,7 @@ class AsyncClient:
         return await self._run.call(lambda stop: self._client.wait(id, stop=stop))
 
     def list(
-        self,
-        *,
-        state: Optional[RolloutState] = None,
-        group: Optional[str] = None,
-        scenario: Optional[str] = None,
+        self, *, state: Optional[RolloutState] = None, group: Optional[str] = None, scenario: Optional[str] = None,
         prefix: Optional[str] = None,
     ) -> AsyncIterator[RolloutView]:
         return self._run.iterate(
@@ -75,6 +72,14 @@ class AsyncClient:
 
     async def retry(self, id: str) -> RolloutView:
         return await self._run.call(lambda stop: self._client.retry(id, stop=stop))
+
+    async def turns(self, id: str) -> tuple[SavedTurn, ...]:
+        return await self._run.call(lambda stop: self._client.turns(id, stop=stop))
+
+    async def fork(
+        self, id: str, n: int = 1, *, turn: Optional[int] = None, sampling: Optional[Sampling] = None, name: Optional[str] = None
+    ) -> Forks:
+        return await self._run.call(lambda stop: self._client.fork(id, n, turn=turn, sampling=sampling, name=name, stop=stop))
 
     def events(self, *, after: Optional[int] = None) -> AsyncIterator[Event]:
         return self._run.iterate(lambda stop: self._client.events(after=after, stop=stop))

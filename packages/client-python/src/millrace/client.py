@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from typing import Any, Iterable, Iterator, Literal, Optional, Sequence, Type
 
 from .arguments import check_id, check_ids
@@ -12,7 +13,18 @@ from .batches.batches import Batches
 from .error import caller_error, corrupt_error
 from .evaluations.evaluations import Evaluations
 from .rollouts.results import follow_results
-from .rollouts.rollout import Accepted, CancelOutcome, CancelReply, RolloutList, RolloutState, RolloutView
+from .rollouts.request import Sampling
+from .rollouts.rollout import (
+    Accepted,
+    CancelOutcome,
+    CancelReply,
+    Forks,
+    RolloutList,
+    RolloutState,
+    RolloutView,
+    SavedTurn,
+    SavedTurnList,
+)
 from .rollouts.submit import RolloutRequests, submit_all
 from .service.backends import Backends
 from .service.event_stream import read_events
@@ -115,6 +127,26 @@ class Client:
     def retry(self, id: str, *, stop: Optional[Stop] = None) -> RolloutView:
         """Submits the task of a rollout that finished without a reward again, as `ID.1`, `ID.2`, .... Returns the new rollout."""
         return self._transport.json(Call("POST", f"{_path(id, 'retry')}/retry", stop=stop), RolloutView)
+
+    def turns(self, id: str, *, stop: Optional[Stop] = None) -> tuple[SavedTurn, ...]:
+        """The turns of a rollout that are saved, and whether it can be forked after each."""
+        return self._transport.json(Call("GET", f"{_path(id, 'turns')}/turns", stop=stop), SavedTurnList).turns
+
+    def fork(
+        self,
+        id: str,
+        n: int = 1,
+        *,
+        turn: Optional[int] = None,
+        sampling: Optional[Sampling] = None,
+        name: Optional[str] = None,
+        stop: Optional[Stop] = None,
+    ) -> Forks:
+        """Starts `n` rollouts that share the tokens of a rollout up to a turn, and its sandbox as it was then: NAME.1, NAME.2, ....
+        Without `turn`, the last one that was kept; which are is `keep_checkpoints` of its submission."""
+        body = {"id": name or f"r-{uuid.uuid4()}", "n": n, "turn": turn, "sampling": sampling}
+        body = {key: value for key, value in body.items() if value is not None}
+        return self._transport.json(Call("POST", f"{_path(id, 'fork')}/forks", body=body, stop=stop), Forks)
 
     def events(self, *, after: Optional[int] = None, stop: Optional[Stop] = None) -> Iterator[Event]:
         """Yields events from now on, or after an event id, until it is stopped. Raises `gone` if events after it are no longer kept."""

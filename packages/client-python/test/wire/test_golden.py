@@ -28,7 +28,7 @@ from millrace.batches.batch import AckReply, BatchList, group_page_from_json, gr
 from millrace.batches.group_binary import group_page_from_binary
 from millrace.error import error_from_body
 from millrace.evaluations.evaluation import EvaluationList, EvaluationTaskPage
-from millrace.rollouts.rollout import CancelReply, RolloutList, SubmitReply
+from millrace.rollouts.rollout import CancelReply, Forks, RolloutList, SavedTurnList, SubmitReply
 from millrace.service.machines import MachineList, WorkerSettings
 from millrace.service.status import BackendList, Event, LeaveReply
 from millrace.service.trainer import TrainerSampleList, TrainerStepList
@@ -40,6 +40,8 @@ KINDS = {
     "waiting-rollout.json": RolloutView,
     "rollout-list.json": RolloutList,
     "submit-reply.json": SubmitReply,
+    "fork-reply.json": Forks,
+    "saved-turns.json": SavedTurnList,
     "cancel-reply.json": CancelReply,
     "backend-list.json": BackendList,
     "leave-reply.json": LeaveReply,

@@ -6,7 +6,7 @@ import { backendList, backendView, joinRequest } from '../backend.ts';
 import { trajectoryMediaType } from '../binary/trajectory-binary.ts';
 import { backendId, batchId, groupId, rolloutId } from '../ids.ts';
 import { rolloutStates } from '../plain/rollout-state.ts';
-import { cancelReply, rolloutList, rolloutView, submitReply, submitRequest } from '../rollout.ts';
+import { cancelReply, forkReply, forkRequest, rolloutList, rolloutView, savedTurnList, submitReply, submitRequest } from '../rollout.ts';
 import { trajectoryView } from '../trajectory.ts';
 import { serviceStatus } from '../worker.ts';
 import { batchRoutes } from './batch-routes.ts';
@@ -98,6 +98,26 @@ export const routes = {
     summary: 'Submit the task of a rollout that ended without a reward again. The new rollout has its id with a number: `ID.1`, `ID.2`.',
     params: rolloutParams,
     replies: { 200: json('The rollout that tries it again; the one that does so already, if there is one.', rolloutView) },
+    errors: ['not-found', 'conflict', ...intakeErrors],
+  },
+  listTurns: {
+    method: 'GET',
+    path: '/v1/rollouts/{id}/turns',
+    tag: 'rollouts',
+    summary: 'List the turns of a rollout that are saved: while it runs, and after its end with `keep_checkpoints`.',
+    params: rolloutParams,
+    replies: { 200: json('The turns, in order.', savedTurnList) },
+    errors: ['not-found'],
+  },
+  forkRollout: {
+    method: 'POST',
+    path: '/v1/rollouts/{id}/forks',
+    tag: 'rollouts',
+    summary:
+      'Start rollouts that share the tokens of another one up to a turn, and its sandbox as it was then. They are in its group, or in one of their own.',
+    params: rolloutParams,
+    body: forkRequest,
+    replies: { 200: json('The forks.', forkReply) },
     errors: ['not-found', 'conflict', ...intakeErrors],
   },
   ...batchRoutes,

@@ -2,13 +2,13 @@
 // checkpoint is done, so that it never has half of a call; the agent does not pay for that wait.
 
 import { randomUUID } from 'node:crypto';
-import { type Clock, systemClock } from '@millrace/base/clock';
+import type { Clock } from '@millrace/base/clock';
 import type { Uncharged } from '@millrace/base/deadline';
 import type { Log } from '@millrace/base/log';
-import type { Slots } from '@millrace/base/slots';
 import { messageOf } from '@millrace/protocol';
 import type { Sandbox } from '../sandbox.ts';
 import { NoCheckpoint, takeCheckpoint } from './checkpoint.ts';
+import type { CheckpointBudget } from './checkpoint-budget.ts';
 import type { CheckpointShelf } from './checkpoint-shelf.ts';
 
 interface CheckpointerOptions {
@@ -17,15 +17,13 @@ interface CheckpointerOptions {
   /** Those of the driver. */
   readonly folders: readonly string[];
   readonly shelf: CheckpointShelf;
-  /** How many checkpoints a process takes at the same time. */
-  readonly slots: Slots;
+  /** Of the process. */
+  readonly budget: CheckpointBudget;
   readonly maxBytes: number;
   readonly log: Log;
-  readonly clock?: Clock;
+  readonly clock: Clock;
 }
 
-/** The CPU time of checkpoints is at most one part in this many of the time. */
-const cpuShare = 20;
 const closeMs = 900;
 /** How many checkpoints may wait until the log has their turn. */
 const maxUnlogged = 2;
@@ -34,6 +32,8 @@ interface KeptCheckpoint {
   readonly id: string;
   isSaved: boolean;
   isLogged: boolean;
+  /** It outlives the rollout. */
+  isPinned: boolean;
 }
 
 export class Checkpointer implements AsyncDisposable {
@@ -48,22 +48,23 @@ export class Checkpointer implements AsyncDisposable {
   #current: KeptCheckpoint | undefined;
   #taking: { readonly done: Promise<void>; isWaiting: boolean; readonly abort: AbortController } | undefined;
   #notBeforeMs = 0;
+  /** Something was called since the last turn boundary. */
+  #isTouched = true;
   #isOver = false;
   #hasSkipped = false;
 
   constructor(options: CheckpointerOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock;
     this.sandbox = this.#guard(options.sandbox);
   }
 
   /** At a turn boundary: the id of the checkpoint that has, or will have, what the sandbox is now. Undefined if none will. */
-  begin(memory = ''): string | undefined {
+  begin(memory = '', { isUrgent = false } = {}): string | undefined {
+    this.#isTouched = false;
     if (this.#current) return this.#current.id;
-    const unlogged = this.#kept.filter(({ isLogged }) => !isLogged).length;
-    const isDue = this.#clock.monotonic() >= this.#notBeforeMs && unlogged < maxUnlogged;
-    if (this.#isOver || this.#taking || !isDue || this.#options.shelf.isFull) return undefined;
-    const one = { id: randomUUID(), isSaved: false, isLogged: false };
+    if (this.#isOver || this.#taking || this.#options.shelf.isFull || !(isUrgent || this.#isDue())) return undefined;
+    const one = { id: randomUUID(), isSaved: false, isLogged: false, isPinned: false };
     this.#kept.push(one);
     this.#current = one;
     const abort = new AbortController();
@@ -73,6 +74,38 @@ export class Checkpointer implements AsyncDisposable {
     });
     this.#taking = taking;
     return one.id;
+  }
+
+  /** Whether nothing was called since the last turn boundary: a checkpoint would be one of it. */
+  get isAtBoundary(): boolean {
+    return !this.#isTouched;
+  }
+
+  /** When the one that is being taken is done: whether this checkpoint is on the disk. */
+  async isSaved(id: string): Promise<boolean> {
+    await this.#taking?.done;
+    return this.#kept.some((one) => one.id === id && one.isSaved);
+  }
+
+  /** It stays when the rollout ends, also for other machines. */
+  async pin(id: string): Promise<void> {
+    for (const one of this.#kept) if (one.id === id) one.isPinned = true;
+    await this.share(id);
+  }
+
+  /** For the next attempt, on whatever machine. Without it, only this machine has the checkpoint. */
+  async share(id: string): Promise<void> {
+    const { shelf, rollout, log } = this.#options;
+    try {
+      await shelf.share(rollout, id);
+    } catch (error) {
+      log.warn('checkpoint-share-failed', { rolloutId: rollout, error: messageOf(error) });
+    }
+  }
+
+  #isDue(): boolean {
+    const unlogged = this.#kept.filter(({ isLogged }) => !isLogged).length;
+    return this.#clock.monotonic() >= this.#notBeforeMs && unlogged < maxUnlogged && this.#options.budget.hasRoom;
   }
 
   /** The log has the turn of this checkpoint: older ones are not needed any more. */
@@ -92,17 +125,17 @@ export class Checkpointer implements AsyncDisposable {
   }
 
   async #take(one: KeptCheckpoint, taking: { isWaiting: boolean; readonly abort: AbortController }, memory: string): Promise<void> {
-    const { sandbox, rollout, shelf, slots, log } = this.#options;
+    const { sandbox, rollout, shelf, budget, log } = this.#options;
     const signal = AbortSignal.any([this.#closing.signal, taking.abort.signal, sandbox.died]);
     try {
-      using _slot = await slots.acquire({ signal });
+      using _slot = await budget.slots.acquire({ signal });
       taking.isWaiting = false;
       const [startedAt, { cpuMs }] = [this.#clock.monotonic(), sandbox.readUse()];
       try {
         const checkpoint = await takeCheckpoint(sandbox, { ...this.#options, signal });
         await shelf.save(rollout, one.id, { ...checkpoint, memory });
       } finally {
-        this.#notBeforeMs = startedAt + cpuShare * (sandbox.readUse().cpuMs - cpuMs);
+        this.#notBeforeMs = startedAt + budget.spend(sandbox.readUse().cpuMs - cpuMs);
       }
       one.isSaved = true;
       this.#dropOld();
@@ -120,7 +153,7 @@ export class Checkpointer implements AsyncDisposable {
   #dropOld(): void {
     const { shelf, rollout } = this.#options;
     const newest = this.#kept.findLastIndex(({ isSaved, isLogged }) => isSaved && isLogged);
-    for (const { id } of this.#kept.splice(0, Math.max(0, newest))) shelf.drop(rollout, id).catch(() => {}); // the end of the rollout removes it
+    for (const { id, isPinned } of this.#kept.splice(0, Math.max(0, newest))) if (!isPinned) shelf.drop(rollout, id).catch(() => {}); // the end of the rollout removes it
   }
 
   #guard(sandbox: Sandbox): Sandbox {
@@ -130,6 +163,7 @@ export class Checkpointer implements AsyncDisposable {
       if (taking?.isWaiting) taking.abort.abort(new Error('the agent acts'));
       if (taking) await uncharged(() => taking.done);
       this.#current = undefined;
+      this.#isTouched = true;
     };
     return {
       ...sandbox,

@@ -32,6 +32,21 @@ test('a checkpoint is read as it was saved, by its own rollout, and not if a byt
   assert.equal(await shelf.load('a/../b', id), undefined, 'torn');
 });
 
+test('a checkpoint that is shared is found on another machine, until its rollout ends', async () => {
+  await using folder = await makeTempFolder('shelf');
+  const shared = join(folder.path, 'shared');
+  const [one, other] = ['a', 'b'].map((name) => new CheckpointShelf({ runDir: join(folder.path, name), maxBytes: 1 << 20, shared }));
+  const [id, kept] = [randomUUID(), randomUUID()];
+  await one?.save('r', id, checkpoint);
+  await one?.save('r', kept, checkpoint);
+  await one?.share('r', kept);
+  assert.equal(await other?.load('r', id), undefined);
+  assert.deepEqual(await other?.load('r', kept), checkpoint);
+  await other?.remove('r');
+  assert.deepEqual(await readdir(shared), []);
+  assert.deepEqual(await one?.load('r', kept), checkpoint, 'its own is left to its sweep');
+});
+
 test('a sweep removes what ended rollouts left, and the oldest above the limit; a young one of a rollout that lives stays', async () => {
   await using folder = await makeTempFolder('shelf');
   const shelf = new CheckpointShelf({ runDir: folder.path, maxBytes: 250 });

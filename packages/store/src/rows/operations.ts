@@ -38,7 +38,7 @@ import {
 } from './operations/servers/prorl-jobs.ts';
 import { cancel, submit } from './operations/submit.ts';
 import { putTrainerStep, retainTrainerSlice, trainerRuns, trainerSamples, trainerSteps } from './operations/trainer.ts';
-import { appendTurns, loggedTurns } from './operations/turn-log.ts';
+import { appendTurns, loggedTurns, savedTurns } from './operations/turn-log.ts';
 import {
   clockJumpedAtMs,
   dropWorker,
@@ -161,6 +161,7 @@ export const reads = {
   trainerRuns,
   trainerSamples,
   loggedTurns,
+  savedTurns,
 };
 
 export type Operations = Readonly<Record<string, (transaction: Transaction, request: never) => Promise<unknown>>>;

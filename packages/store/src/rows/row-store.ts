@@ -181,6 +181,7 @@ export class RowStore implements Store {
 
   appendTurns: Store['appendTurns'] = (worker, appends) => this.#write('appendTurns', { worker, appends });
   loggedTurns: Store['loggedTurns'] = (claim) => this.#read('loggedTurns', claim);
+  savedTurns: Store['savedTurns'] = (id) => this.#read('savedTurns', id);
   appendEvents: Store['appendEvents'] = (events) => this.#write('appendEvents', events);
   events: Store['events'] = (after, options) => this.#read('events', { after, ...options });
   lastEventId: Store['lastEventId'] = () => this.#read('lastEventId', undefined);

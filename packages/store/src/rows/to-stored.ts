@@ -10,9 +10,9 @@ export async function toStored(rollouts: readonly NewRollout[]): Promise<StoredS
   const stored: StoredSubmission[] = [];
   for (const { id, digest, submission } of rollouts) {
     const { task, ...rest } = submission;
-    const { scenario, group, priority, requires, date } = rest;
+    const { scenario, group, priority, requires, date, fork } = rest;
     stored.push(
-      definedOf({ id, digest, scenario, group, priority, requires, date, body: JSON.stringify(rest), task: JSON.stringify(task) }),
+      definedOf({ id, digest, scenario, group, priority, requires, date, fork, body: JSON.stringify(rest), task: JSON.stringify(task) }),
     );
     if (stored.length % 500 === 0) await scheduler.yield();
   }

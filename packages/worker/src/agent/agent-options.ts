@@ -49,8 +49,8 @@ export interface AgentOptions {
   onTurn?(report: TurnReport): void;
   /** Where an earlier attempt was, whose turns the ledger and the tally have. */
   readonly continued?: LoopProgress;
-  /** After each turn that another one follows. The next turn changes what it gets. */
-  onBoundary?(progress: LoopProgress): void;
+  /** After each turn that another one follows; the next one waits for the promise, if there is one, and changes what this gets. */
+  onBoundary?(progress: LoopProgress): Promise<void> | undefined;
   /** Called after a turn that calls no tool, which ends the agent's part without it. */
   readonly respond?: Respond;
   /** Called when the context is full. Returns the messages to continue with, as a new branch; undefined, or more than fits, ends it as `context_overflow`. */

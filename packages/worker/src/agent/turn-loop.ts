@@ -35,7 +35,7 @@ export async function runTurns(options: AgentOptions): Promise<AgentEnd> {
       const turn = options.span?.begin(toTurnSpan(turns + 1));
       const stop = await inSpan(turn, (span) => runTurn({ ...options, ...definedOf({ span }) }, progress));
       if (stop) return stop;
-      if (tally.turns > turns) options.onBoundary?.(progress);
+      if (tally.turns > turns) await options.onBoundary?.(progress);
     }
   } catch (error) {
     if (!(signal.reason instanceof Expired)) throw error;

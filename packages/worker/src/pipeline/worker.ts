@@ -13,7 +13,7 @@ import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt/attemp
 import { ControlResults } from './attempt/control-results.ts';
 import { evaluateWaitingOf } from './attempt/pipeline-config.ts';
 import { openStages } from './attempt/stage.ts';
-import { openContinuing, sweepCheckpoints } from './continue/continuation.ts';
+import { type Continuing, openContinuing, sweepCheckpoints } from './continue/continuation.ts';
 import { PolicyFollower } from './policy-follower.ts';
 import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
@@ -25,7 +25,7 @@ type WorkerDeps = Omit<AttemptDeps, 'stages' | 'onTurn' | 'gate' | 'controls' | 
     readonly launch?: string;
     /** Where checkpoints of this machine are; without it, no rollout continues. */
     readonly shelf?: CheckpointShelf;
-  };
+  } & Partial<Pick<Continuing, 'restMs' | 'budget'>>;
 
 interface HeldRollout {
   readonly attempt: number;
@@ -70,7 +70,7 @@ export class Worker implements AsyncDisposable {
     this.#deps = deps;
     this.#launch = deps.launch ?? randomUUID().slice(0, 8);
     this.#id = this.#nextId();
-    const { config, clock } = deps;
+    const { config, clock, shelf } = deps;
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
     this.#tokenRate = new TokenRate(clock);
     this.#readySlots = new Slots(config.readySlots, () => this.#wakeUp());
@@ -79,7 +79,7 @@ export class Worker implements AsyncDisposable {
     this.#attempt = {
       ...deps,
       gate: this.#policy.gate,
-      ...(deps.shelf && { continuing: openContinuing({ ...deps, shelf: deps.shelf }) }),
+      ...(shelf && { continuing: openContinuing({ ...deps, shelf }) }),
       controls: new ControlResults(clock),
       stages: openStages(config, { clock, onInitFree: () => this.#wakeUp() }),
       onTurn: (record, report) => {
@@ -147,8 +147,7 @@ export class Worker implements AsyncDisposable {
   }
 
   #nextId(): WorkerId {
-    this.#lives += 1;
-    return makeWorkerId(this.#launch, this.#lives);
+    return makeWorkerId(this.#launch, ++this.#lives);
   }
 
   #wakeUp(): void {
@@ -205,7 +204,8 @@ export class Worker implements AsyncDisposable {
     const onRunEnd = () => {
       held.hasRun = true;
     };
-    const options = { signal: abort.signal, dropped: drop.signal, readySlot, onRunEnd };
+    const leaving = { signal: this.#closing.signal, handBack: () => abort.abort(new HandBack()) };
+    const options = { signal: abort.signal, dropped: drop.signal, leaving, readySlot, onRunEnd };
     const ended = runClaimed(this.#attempt, claimed, options).finally(() => {
       this.#wakeUp();
       // After a retry, this worker may already hold the next attempt.
@@ -261,9 +261,9 @@ export class Worker implements AsyncDisposable {
   }
 
   async #sweep(): Promise<void> {
-    const swept = await this.#deps.driver.sweep();
-    await Promise.all([this.#deps.layers.sweep(), sweepCheckpoints(this.#attempt.continuing, this.#deps.clock)]);
-    if (swept > 0) this.#deps.log.warn('sandboxes-swept', { count: swept });
+    const { driver, layers, log, clock } = this.#deps;
+    const [swept] = await Promise.all([driver.sweep(), layers.sweep(), sweepCheckpoints(this.#attempt.continuing, clock)]);
+    if (swept > 0) log.warn('sandboxes-swept', { count: swept });
     await this.#pause(sweepMs);
   }
 

@@ -8,7 +8,7 @@ import { Pace } from '@millrace/base/pace';
 import type { BackendRecord } from '@millrace/engines';
 import { type Conversation, openConversation } from '@millrace/model';
 import { type RolloutId, type RolloutState, rolloutId, type SubmissionInput, submission } from '@millrace/protocol';
-import { CheckpointShelf, holdLayers, LayerCache, openBubblewrapDriver, type SandboxDriver } from '@millrace/sandbox';
+import { CheckpointBudget, CheckpointShelf, holdLayers, LayerCache, openBubblewrapDriver, type SandboxDriver } from '@millrace/sandbox';
 import { type GymConfig, loadScenarios, OutsideTools, outsideConfig, type Scenario, type SidecarOptions } from '@millrace/scenarios';
 import { EventTail, openSqliteStore, type RolloutRecord, type Store } from '@millrace/store';
 import {
@@ -58,6 +58,10 @@ export interface BedOptions {
   readonly python?: SidecarOptions;
   readonly log?: Log;
   readonly latencyMs?: number;
+  /** Every attempt begins again. */
+  readonly withoutShelf?: true;
+  /** How old an attempt is before it is saved; 0 unless set. */
+  readonly restMs?: number;
   /** Replaces the driver of the sandboxes. */
   readonly driver?: (real: SandboxDriver) => SandboxDriver;
   readonly withoutBackend?: true;
@@ -137,7 +141,9 @@ export class WorkerBed implements AsyncDisposable {
         outside,
         pool: stack.use(new BackendPool({ placements: store, log: shared.log, pace: shared.pace })),
         loopLag: stack.use(openLoopLag()),
-        shelf: new CheckpointShelf({ runDir, maxBytes: 2 ** 30 }),
+        ...(options.withoutShelf ? {} : { shelf: new CheckpointShelf({ runDir, maxBytes: 2 ** 30 }) }),
+        restMs: options.restMs ?? 0,
+        budget: new CheckpointBudget(systemClock, { ofSandbox: 1 / 20, ofCore: 1 }),
       });
       await worker.start();
       return worker;

@@ -48,6 +48,11 @@ export class Deployment {
   }
 
   /** Its presence asks the head to delete the store when it ends. */
+  /** What rollouts continue from on other nodes. */
+  get checkpoints(): string {
+    return join(this.folder, 'checkpoints');
+  }
+
   get purgePath(): string {
     return join(this.folder, 'purge');
   }

@@ -63,6 +63,7 @@ export async function runHead({ config, deployment }: SlurmSettings, stop: StopS
     () => true,
     () => false, // no one asked for it
   );
+  if (isPurged) await rm(deployment.checkpoints, { recursive: true, force: true });
   if (isPurged && hasOwnStore) await rm(data, { recursive: true, force: true });
   return code;
 }

@@ -18,7 +18,12 @@ export async function runWorkerNode({ config: { slurm }, deployment }: SlurmSett
     const head = await waitForHead(deployment, stop.asked).catch(() => undefined); // asked to end before there was one
     if (head === undefined) break;
     const key = await deployment.readKey();
-    const overrides = { run: folder.path, 'machine.labels': slurm.worker.labels, 'pipeline.handBackMs': toHandBackMs(slurm.graceSeconds) };
+    const overrides = {
+      run: folder.path,
+      'machine.labels': slurm.worker.labels,
+      'pipeline.handBackMs': toHandBackMs(slurm.graceSeconds),
+      'pipeline.checkpointsFolder': deployment.checkpoints,
+    };
     const config = await joinService({ url: head.url, ...(key !== undefined && { key }), overrides, signal: stop.asked }).catch((error) => {
       if (stop.asked.aborted) return undefined;
       throw error;

@@ -114,5 +114,7 @@ class RolloutRequest(_RequiredRolloutRequest, total=False):
     priority: int
     #: The labels that a machine must have to run it, such as {"gpu": "a100"}; default none.
     requires: Mapping[str, str]
+    #: After which turns its state is kept, for forks: "none", the "last" one, or {"every": 4}; default "none".
+    keep_checkpoints: Union[Literal["none", "last"], Mapping[Literal["every"], int]]
     #: Returned unchanged with the rollout.
     metadata: Mapping[str, Any]

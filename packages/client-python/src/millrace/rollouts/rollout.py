@@ -33,6 +33,40 @@ class SubmitReply:
 
 
 @dataclass(frozen=True)
+class Forks:
+    """Rollouts that share everything up to `turn` with the one that was forked."""
+
+    rollouts: tuple[Accepted, ...]
+    turn: int
+
+
+@dataclass(frozen=True)
+class SavedTurn:
+    turn: int
+    #: The attempt that sampled it; 0 if the rollout is a fork and shares it.
+    attempt: int
+    #: Whether the rollout can be forked after it.
+    kept: bool
+    #: The name of its checkpoint in the run folder of the machine that ran it; None without a sandbox.
+    checkpoint: Optional[str]
+    #: Whose checkpoint it is: of a shared turn, that of the rollout that was forked.
+    rollout: str
+
+
+@dataclass(frozen=True)
+class SavedTurnList:
+    turns: tuple[SavedTurn, ...]
+
+
+@dataclass(frozen=True)
+class ForkOrigin:
+    """A fork shares everything up to this turn of another rollout."""
+
+    rollout: str
+    turn: int
+
+
+@dataclass(frozen=True)
 class CancelReply:
     id: str
     cancel: CancelOutcome
@@ -119,7 +153,7 @@ class RolloutView:
     attempt: int
     #: How many times a retryable failure sent it back to the queue.
     retries: int
-    #: How many times its worker died.
+    #: How many times its worker died. One death for each ten turns that are saved is not counted.
     losses: int
     worker: Optional[str]
     reward: Optional[float]
@@ -132,6 +166,8 @@ class RolloutView:
     metadata: Optional[Mapping[str, Any]]
     #: Why no live machine can take it, while it is queued.
     waiting: Optional[str] = None
+    #: Of a fork: where it began. Its trajectory begins with what it shares, which is not sampled there.
+    fork: Optional[ForkOrigin] = None
 
     @property
     def ended(self) -> bool:

@@ -1,4 +1,4 @@
-// The rollout routes: submit, get, wait, list, read the trajectory, cancel.
+// The rollout routes: submit, get, wait, list, read the trajectory, fork, cancel.
 
 import {
   definedOf,
@@ -15,6 +15,7 @@ import type { FastifyInstance } from 'fastify';
 import { toTrajectoryJson } from '../../batches/group-json.ts';
 import { type AppContext, closedSignal, tombstoneMs } from '../context/context.ts';
 import { toWaitingViews } from '../context/waiting.ts';
+import { forkRollout, listTurns } from '../intake/fork.ts';
 import { checkIntake, readSubmissions, retryRollout, submitAll, unknownRollout } from '../intake/intake.ts';
 import { chooseMediaType } from '../request/accept.ts';
 import { callerOf } from '../request/auth.ts';
@@ -34,6 +35,10 @@ export function mountRollouts(app: FastifyInstance, context: AppContext): void {
   mount(app, routes.getTrajectory, (input) => getTrajectory(input, context));
   mount(app, routes.retryRollout, async ({ params: { id }, request }) =>
     toRolloutView(await retryRollout(id, context, callerOf(request, context.config))),
+  );
+  mount(app, routes.listTurns, async ({ params: { id } }) => ({ turns: await listTurns(id, context) }));
+  mount(app, routes.forkRollout, ({ params: { id }, body, request }) =>
+    forkRollout(id, { request: body, caller: callerOf(request, context.config) }, context),
   );
   mount(app, routes.cancelRollout, async ({ params: { id } }) => ({ id, cancel: await store.cancel(id, { tombstoneMs }) }));
 }

@@ -1,6 +1,6 @@
 // What callers change: submitting and cancelling rollouts.
 
-import type { GroupId, MachineLabels, RolloutId, RolloutState } from '@millrace/protocol';
+import type { ForkOrigin, GroupId, MachineLabels, RolloutId, RolloutState } from '@millrace/protocol';
 import { definedOf, isTerminal, RolloutError } from '@millrace/protocol/plain';
 import { toFullMessage } from '../../disk-budget.ts';
 import type { SubmitOutcome } from '../../store.ts';
@@ -11,6 +11,7 @@ import { toStoredBody } from './batch/group-task.ts';
 import { openClass } from './classes.ts';
 import { countStates } from './queries.ts';
 import { appendEnded, appendQueued, end, type RolloutRow, rolloutColumns, subjectOf } from './transitions.ts';
+import { shareTurns } from './turn-log.ts';
 
 export interface StoredSubmission {
   readonly id: RolloutId;
@@ -21,6 +22,8 @@ export interface StoredSubmission {
   readonly requires?: MachineLabels;
   /** As the caller gave it, or as its body has it already. */
   readonly date?: string;
+  /** Of a fork. */
+  readonly fork?: ForkOrigin;
   /** The submission as JSON, without its task. */
   readonly body: string;
   /** The task as JSON. */
@@ -70,7 +73,9 @@ export async function submit(
   });
   const classOf = openClasses(transaction, request.workClass ?? plainClass);
   const added = await Array.fromAsync(fresh.values(), async (rollout) => ({ ...rollout, class: await classOf(rollout), isSibling: false }));
-  await insertRollouts(transaction, added);
+  const seqs = await insertRollouts(transaction, added);
+  for (const [index, { fork, state }] of added.entries())
+    if (fork && state === 'queued') await shareTurns(transaction, seqs[index] ?? 0, fork);
   return { kind: 'accepted', rollouts };
 }
 

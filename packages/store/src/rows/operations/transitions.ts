@@ -8,7 +8,7 @@ import type { RolloutMove, Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';
 import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';
 import { dropLossEnding } from './losses/loss-endings.ts';
-import { dropTurns } from './turn-log.ts';
+import { dropOwnTurns, dropTurns } from './turn-log.ts';
 
 /** The part of a rollout that transitions read. */
 export interface RolloutRow {
@@ -39,6 +39,7 @@ export interface StoredEnding {
   readonly result?: RolloutResult;
   readonly failure?: Failure;
   readonly trajectory?: Uint8Array;
+  readonly keepsTurns?: true;
   /** Instead of `trajectory`, if it was written as a blob. */
   readonly blob?: { readonly key: string; readonly bytes: number };
 }
@@ -99,7 +100,14 @@ export type LossCount = 'lone_losses' | 'evaluate_losses';
 
 type BackReason =
   | { readonly kind: 'retry'; readonly failure: Failure; readonly delayMs: number }
-  | { readonly kind: 'loss'; readonly failure: Failure; readonly delayMs: number; readonly counts: readonly LossCount[] }
+  | {
+      readonly kind: 'loss';
+      readonly failure: Failure;
+      readonly delayMs: number;
+      readonly counts: readonly LossCount[];
+      /** See `isRareLoss`. */
+      readonly isRare: boolean;
+    }
   | { readonly kind: 'release' };
 
 /** Returns the rollout to the queue without a holder; a rollout that was asked to cancel ends instead. */
@@ -111,9 +119,9 @@ export async function sendBack(transaction: Transaction, row: RolloutRow, reason
     return;
   }
   if (isJudgedApart(row)) await dropLossEnding(transaction, row.seq);
-  if (reason.kind === 'retry' && !canContinueAfter(reason.failure)) await dropTurns(transaction, row.seq);
+  if (reason.kind === 'retry' && !canContinueAfter(reason.failure)) await dropOwnTurns(transaction, row.seq);
   const notBefore = transaction.nowMs + (reason.kind === 'release' ? 0 : reason.delayMs);
-  const losses = row.losses + Number(reason.kind === 'loss');
+  const losses = row.losses + Number(reason.kind === 'loss' && !reason.isRare);
   const line = notBefore > transaction.nowMs ? 'delayed' : losses >= suspectLosses ? 'suspect' : 'due';
   const sql = "UPDATE rollouts SET state = 'queued', line = ?, worker = NULL, backend = NULL, queued_at = ?, not_before = ? WHERE seq = ?";
   await transaction.run(sql, line, transaction.nowMs, notBefore, row.seq);
@@ -146,7 +154,7 @@ export async function end(transaction: Transaction, row: RolloutRow, ending: Sto
   );
   await transaction.noteMove(toMove(row, ending.state));
   if (isJudgedApart(row)) await dropLossEnding(transaction, row.seq);
-  if (row.attempt > 0) await dropTurns(transaction, row.seq);
+  if (!ending.keepsTurns && (row.attempt > 0 || ending.state === 'cancelled')) await dropTurns(transaction, row.seq);
   if (row.is_sibling === 1) await addWaste(transaction, row.seq);
   if (ending.trajectory) await transaction.run('INSERT INTO trajectories (seq, body) VALUES (?, ?)', row.seq, ending.trajectory);
   if (ending.blob) {
@@ -190,10 +198,10 @@ async function recordFailure(
   row: RolloutRow,
   reason: Exclude<BackReason, { readonly kind: 'release' }>,
 ): Promise<void> {
-  const counts = reason.kind === 'retry' ? ['retries'] : ['losses', ...reason.counts];
-  const counted = counts.map((column) => `${column} = ${column} + 1`).join(', ');
+  const counts = reason.kind === 'retry' ? ['retries'] : [...(reason.isRare ? [] : ['losses']), ...reason.counts];
+  const counted = counts.map((column) => `${column} = ${column} + 1, `).join('');
   const failures: Failure[] = [...JSON.parse(row.failures), reason.failure];
-  await transaction.run(`UPDATE rollouts SET ${counted}, failures = ? WHERE seq = ?`, JSON.stringify(failures), row.seq);
+  await transaction.run(`UPDATE rollouts SET ${counted}failures = ? WHERE seq = ?`, JSON.stringify(failures), row.seq);
 }
 
 const stageAfter: Partial<Record<RolloutState, RolloutState>> = { init: 'ready', ready: 'run', run: 'evaluate' };

@@ -8,6 +8,7 @@ import type { Transaction } from '../../transaction.ts';
 import { takeLossEnding } from './losses/loss-endings.ts';
 import { settlePause } from './policy.ts';
 import { end, isJudgedApart, type LossCount, type RolloutRow, rolloutColumns, sendBack, suspectLosses } from './transitions.ts';
+import { countTurns } from './turn-log.ts';
 
 interface Registration {
   readonly id: WorkerId;
@@ -221,14 +222,27 @@ async function lose(transaction: Transaction, row: RolloutRow, loss: Loss): Prom
   const isDeathInEvaluate = isDeath && stage === 'evaluate';
   // One that dies in evaluate is not given up before it was judged apart: a verdict is more than a loss.
   const isCause = isLone && row.lone_losses + 1 >= mostLoneLosses(rules) && (isJudgedApart(row) || !isDeathInEvaluate);
-  if (row.cancel_asked || (row.losses + 1 < rules.maxLosses && !isCause)) {
-    const delayMs = Math.max(0, Math.min((rules.retryDelayMs ?? 0) * 2 ** row.losses, longestDelayMs) - waitedMs);
-    const counts: LossCount[] = [...(isLone ? ['lone_losses' as const] : []), ...(isDeathInEvaluate ? ['evaluate_losses' as const] : [])];
-    await sendBack(transaction, row, { kind: 'loss', failure, delayMs, counts });
+  const isRare = stage === 'run' && (await isRareLoss(transaction, row));
+  if (row.cancel_asked || isRare || (row.losses + 1 < rules.maxLosses && !isCause)) {
+    const delayMs = isRare ? 0 : Math.max(0, Math.min((rules.retryDelayMs ?? 0) * 2 ** row.losses, longestDelayMs) - waitedMs);
+    const counts: LossCount[] = [
+      ...(isLone && !isRare ? ['lone_losses' as const] : []),
+      ...(isDeathInEvaluate ? ['evaluate_losses' as const] : []),
+    ];
+    await sendBack(transaction, row, { kind: 'loss', failure, delayMs, counts, isRare });
   } else {
     await transaction.run('UPDATE rollouts SET losses = losses + 1 WHERE seq = ?', row.seq);
     await end(transaction, row, { state: 'failed', failure });
   }
+}
+
+/** A rollout that continues may lose one worker for this many saved turns: it is long, and not the cause. */
+const turnsPerLoss = 10;
+
+async function isRareLoss(transaction: Transaction, { seq, failures }: RolloutRow): Promise<boolean> {
+  const before: readonly Failure[] = JSON.parse(failures);
+  const losses = before.filter(({ code }) => code === 'worker-lost').length + 1;
+  return losses * turnsPerLoss <= (await countTurns(transaction, seq));
 }
 
 /** False unless its worker stored, before it judged the rollout, how it ends in this case. */

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { WorkerId } from '@millrace/protocol';
+import type { ForkOrigin, WorkerId } from '@millrace/protocol';
 import type { ClaimedRollout, Store, TurnAppend } from '@millrace/store';
 import {
   claimOne,
@@ -11,11 +11,14 @@ import {
   makeFailure,
   makeId,
   makeResult,
+  makeRollout,
   maxLosses,
   moveUpTo,
   type OpenBed,
   openTimedBed,
   registerWorker,
+  roomy,
+  submitAll,
 } from './bed/bed.ts';
 
 function toAppend({ id, attempt }: Pick<ClaimedRollout, 'id' | 'attempt'>, turns: readonly number[], after?: number): TurnAppend {
@@ -31,6 +34,11 @@ async function readTurns(store: Store, claim: ClaimedRollout): Promise<string[]>
 async function claimAgain(store: Store, worker: WorkerId): Promise<ClaimedRollout> {
   const [claim] = await store.claim(worker, 1);
   return claim ?? assert.fail('there is nothing to claim');
+}
+
+async function submitFork(store: Store, id: string, fork: ForkOrigin): Promise<void> {
+  const { submission, ...rest } = makeRollout(id);
+  await store.submit([{ ...rest, submission: { ...submission, fork } }], roomy);
 }
 
 /** A rollout in `run`. */
@@ -113,6 +121,50 @@ export function defineTurnLogTests(openBed: OpenBed): void {
       const appends = [...claims.map((claim) => toAppend(claim, [1], 0)), toAppend({ id: makeId('none'), attempt: 1 }, [1], 0)];
       assert.deepEqual([...(await store.appendTurns(worker, appends))].sort(), ['a', 'b', 'c']);
       for (const claim of claims) assert.deepEqual(await readTurns(store, claim), ['1 1 1:1']);
+    });
+
+    test('shows that a lost worker is not the fault of a long rollout, but that many are', async () => {
+      await using bed = await openTimedBed(openBed);
+      const { store } = bed;
+      const seen: number[] = [];
+      await submitAll(store, ['a']);
+      for (const through of [20, 20, 20, 40, 40]) {
+        const worker = await registerWorker(store, `w${seen.length}`);
+        const claim = await claimAgain(store, worker);
+        await moveUpTo(store, claim, 'run');
+        await store.appendTurns(worker, [toAppend(claim, [through])]);
+        await store.dropWorker(worker, { maxLosses: 3 });
+        seen.push((await store.get(claim.id))?.losses ?? Number.NaN);
+      }
+      assert.deepEqual(seen, [0, 0, 1, 1, 2]);
+    });
+
+    test('is kept where the end says so, and a fork begins with the turns that it shares, whatever becomes of its own', async () => {
+      await using bed = await openTimedBed(openBed);
+      const { store } = bed;
+      const worker = await registerWorker(store, 'w');
+      const root = await runOne(store, 'root', worker);
+      await store.appendTurns(worker, [toAppend(root, [1, 2, 3], 0)]);
+      await submitFork(store, 'early', { rollout: root.id, turn: 3 });
+      await store.move(root, 'evaluate');
+      await store.finish(root, { state: 'failed', failure: makeFailure('internal', 1), result: makeResult(null), keepsTurns: true });
+      assert.equal((await store.savedTurns(root.id)).length, 3);
+      await submitFork(store, 'late', { rollout: root.id, turn: 2 });
+      await assert.rejects(submitFork(store, 'wrong', { rollout: root.id, turn: 4 }), { code: 'conflict' });
+      assert.equal(await store.get(makeId('wrong')), undefined);
+      assert.equal(await store.cancel(makeId('early'), { tombstoneMs: 1000 }), 'cancelled');
+      assert.deepEqual(await store.savedTurns(makeId('early')), []);
+      let fork = await claimAgain(store, worker);
+      assert.deepEqual(fork.submission.fork, { rollout: 'root', turn: 2 });
+      assert.deepEqual(await readTurns(store, fork), ['1 0 1:1', '2 0 1:2']);
+      await moveUpTo(store, fork, 'run');
+      await store.appendTurns(worker, [toAppend(fork, [3], 2)]);
+      await store.retry(fork, makeFailure('too-stale', 1), { delayMs: 0 });
+      fork = await claimAgain(store, worker);
+      assert.deepEqual(await readTurns(store, fork), ['1 0 1:1', '2 0 1:2'], 'without them it could not begin');
+      await moveUpTo(store, fork, 'evaluate');
+      await store.finish(fork, { state: 'failed', failure: makeFailure('internal', 2) });
+      assert.deepEqual(await store.savedTurns(fork.id), []);
     });
 
     test('is gone when the rollout has ended, and is no obstacle to its cancel', async () => {

@@ -23,6 +23,7 @@ import type { AgentTally } from '../../agent/agent-options.ts';
 import type { JoinedLedger } from '../../gateway/gateway-book.ts';
 import { toStageSpan } from '../../inference/span-names.ts';
 import type { ResumePoint } from '../continue/continuation.ts';
+import type { WorkerLeave } from '../continue/turn-keeper.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 
 /** The code of a plain error or an expired deadline, by the stage in which it happened. */
@@ -76,11 +77,14 @@ export class AttemptRecord {
   harnessReport: ((reward: number | null) => object) | undefined;
   /** From where it continued. */
   continued: RolloutResult['continued'];
+  /** Of its worker; absent if it has none. */
+  readonly leaving?: WorkerLeave;
   /** What the scenario has to do when the attempt has ended. */
   readonly closers: (() => Promise<void>)[] = [];
 
-  constructor(claimed: ClaimedRollout, clock: Clock) {
+  constructor(claimed: ClaimedRollout, clock: Clock, leaving?: WorkerLeave) {
     this.claimed = claimed;
+    if (leaving) this.leaving = leaving;
     this.timings = {
       queued_ms: Math.max(0, clock.now() - claimed.queuedAtMs),
       init_ms: 0,

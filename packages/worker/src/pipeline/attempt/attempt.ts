@@ -20,6 +20,8 @@ import {
   type WorkerRecord,
 } from '@millrace/store';
 import { toResultAttributes, toRolloutSpan } from '../../inference/span-names.ts';
+import { keepsTurns } from '../continue/continuation.ts';
+import type { WorkerLeave } from '../continue/turn-keeper.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { evaluateAttempt } from './evaluate.ts';
@@ -54,6 +56,7 @@ interface AttemptOptions {
   readonly signal: AbortSignal;
   /** Aborts when the worker drops the attempt: an end that the store refuses is then left to the lease. */
   readonly dropped: AbortSignal;
+  readonly leaving: WorkerLeave;
   /** The slot in the ready buffer, released when run starts. */
   readonly readySlot: Slot;
   /** Called when the attempt needs its run slot no longer; what is left is to evaluate and save it. */
@@ -62,14 +65,14 @@ interface AttemptOptions {
 
 /** Never rejects: every outcome is the rollout's end, a retry, a return to the queue, or left to another worker. */
 export async function runClaimed(given: AttemptDeps, claimed: ClaimedRollout, options: AttemptOptions): Promise<void> {
-  const record = new AttemptRecord(claimed, given.clock);
+  const record = new AttemptRecord(claimed, given.clock, options.leaving);
   const deps = beginTrace(given, record);
   try {
     const end = await findEnd(deps, record, options);
     options.onRunEnd();
     await saveEnd(deps, record, end, options);
     endTrace(record, end);
-    if (end.kind === 'finish') await deps.continuing?.shelf.remove(claimed.id);
+    if (end.kind === 'finish' && !keepsTurns(claimed.submission)) await deps.continuing?.shelf.remove(claimed.id);
   } catch (error) {
     // The worker no longer names the rollout in its renewals, so the store takes it back.
     record.span?.end(errorTypeOf(error));
@@ -260,7 +263,8 @@ async function saveTurns({ continuing, log }: AttemptDeps, { claimed }: AttemptR
 
 /** False when fenced: nothing was written. */
 async function writeEnd(store: Store, claimed: ClaimedRollout, end: AttemptEnd): Promise<boolean> {
-  if (end.kind === 'finish') return await store.finish(claimed, end.ending);
+  const keeps = keepsTurns(claimed.submission) ? ({ keepsTurns: true } as const) : {};
+  if (end.kind === 'finish') return await store.finish(claimed, { ...end.ending, ...keeps });
   if (end.kind === 'retry') return await store.retry(claimed, end.failure, end);
   return end.kind === 'release' && (await store.release(claimed, definedOf({ requires: end.requires })));
 }

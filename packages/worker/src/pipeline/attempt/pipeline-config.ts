@@ -28,9 +28,16 @@ export const pipelineConfig = z.strictObject({
   checkpointsGib: z
     .number()
     .min(0)
-    .default(0)
+    .default(20)
     .describe(
-      'Maximum size of the checkpoints in `run`, from which rollouts continue on this machine when their worker ends, such as 20. 0: rollouts are not saved while they run, and begin again. See docs/continue.md.',
+      'Maximum size of the checkpoints in `run`, from which rollouts continue on this machine when their worker ends. 0: rollouts are not saved while they run, and begin again. See docs/continue.md.',
+    ),
+  checkpointsFolder: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'A folder that all machines see: checkpoints are copied there when their worker leaves, and those that are kept for forks, so that rollouts continue on any machine. By default only on the same one; `millrace slurm` sets it.',
     ),
   rejudgeShare: z
     .number()

@@ -2,10 +2,11 @@
 
 import { createHash } from 'node:crypto';
 import type { Deadline } from '@millrace/base/deadline';
-import { definedOf, messageOf } from '@millrace/protocol';
+import { definedOf, messageOf, RolloutError, type Submission } from '@millrace/protocol';
 import { restoreCheckpoint, type SandboxDriver, type SandboxSpec } from '@millrace/sandbox';
 import type { AgentOptions } from '../../agent/agent-options.ts';
 import type { LoopProgress } from '../../agent/loop-progress.ts';
+import { toTurnSampling } from '../../agent/turn-sampling.ts';
 import type { Sampler } from '../../inference/sampler.ts';
 import { canContinue, findResumePoint, loadMemory, type ResumePoint } from '../continue/continuation.ts';
 import { TurnKeeper } from '../continue/turn-keeper.ts';
@@ -38,11 +39,15 @@ export async function resumePrepared(
 ): Promise<Prepared> {
   const prepared = await prepare();
   const { continuing, clock } = deps;
-  if (!continuing || !isSaved(record, prepared)) return prepared;
   const { claimed } = record;
+  const { fork } = claimed.submission;
+  if (!continuing || !isSaved(record, prepared)) {
+    if (fork) throw new RolloutError('init-failed', `it is a fork of ${fork.rollout}, and this machine saves no turns of its scenario`);
+    return prepared;
+  }
   const { sandbox, opening, folders = [] } = prepared;
   const { log } = continuing;
-  if (claimed.attempt === 1) return prepared;
+  if (claimed.attempt === 1 && !fork) return prepared;
   const read = () => continuing.store.loggedTurns(claimed);
   const turns = await saveUntilDone(read, { claim: claimed, what: 'read of its turns', clock, log, signal });
   const options = { turns, setup: toSetup(deps, prepared), hasSandbox: sandbox !== undefined };
@@ -56,8 +61,10 @@ export async function resumePrepared(
     signal.throwIfAborted();
     log.warn('rollout-continue-failed', { rolloutId: claimed.id, attempt: claimed.attempt, error: messageOf(error) });
     await sandbox?.[Symbol.asyncDispose]();
+    if (fork) throw error;
     return await prepare();
   }
+  if (continuation.isFork) return { ...prepared, continuation };
   record.continued = { times: state.times + 1, turn, turns_again: turnsAgain };
   log.info('rollout-continue', { rolloutId: claimed.id, attempt: claimed.attempt, ...record.continued });
   return { ...prepared, continuation };
@@ -78,12 +85,27 @@ export function openKeeper(deps: StageDeps, record: AttemptRecord, prepared: ToK
   const { deadline, continuation } = prepared;
   if (continuation) takeOver(record, continuation, prepared);
   if (!continuing || !isSaved(record, prepared)) return undefined;
-  const { claimed: claim, tally } = record;
-  return new TurnKeeper({ ...prepared, continuing, claim, tally, setup: toSetup(deps, prepared), readRunMs: () => deadline.chargedMs });
+  const { claimed: claim, tally, leaving } = record;
+  return new TurnKeeper({
+    ...prepared,
+    continuing,
+    claim,
+    tally,
+    ...definedOf({ leaving, keep: claim.submission.keep_checkpoints }),
+    setup: toSetup(deps, prepared),
+    readRunMs: () => deadline.chargedMs,
+  });
 }
 
 /** How the turn loop goes on, and what it tells of its turns. */
-export function toLoop(keeper: TurnKeeper | undefined, { continuation }: Prepared): Pick<AgentOptions, 'continued' | 'onBoundary'> {
+export function toLoop(
+  keeper: TurnKeeper | undefined,
+  { continuation, opening }: Prepared,
+  { sampling }: Pick<Submission, 'sampling'>,
+): Pick<AgentOptions, 'continued' | 'onBoundary'> {
   const onBoundary = keeper && ((progress: LoopProgress) => keeper.note(progress));
-  return definedOf({ continued: continuation?.state.progress, onBoundary });
+  const progress = continuation?.state.progress;
+  // A fork may be sampled in its own way.
+  const plan = progress && { ...progress.plan, sampling: toTurnSampling(sampling, opening.sampling, 'run-failed') };
+  return definedOf({ continued: progress && plan && continuation.isFork ? { ...progress, plan } : progress, onBoundary });
 }

@@ -145,7 +145,7 @@ export async function runAttempt(deps: StageDeps, record: AttemptRecord, prepare
       pace: deps.pace,
       ...optional,
       onTurn: (report) => deps.onTurn(record, report),
-      ...toLoop(keeper, prepared),
+      ...toLoop(keeper, prepared, submission),
       compact: (messages) =>
         raceSignal(compactScenario(scenario, { task, limits, signal: within, messages, ...optional, ...state }), within),
       ...(respond && {

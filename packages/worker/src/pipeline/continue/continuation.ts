@@ -2,10 +2,9 @@
 
 import type { Clock } from '@millrace/base/clock';
 import type { Log } from '@millrace/base/log';
-import { Slots } from '@millrace/base/slots';
 import type { Ledger } from '@millrace/model';
-import { messageOf, rolloutId } from '@millrace/protocol';
-import type { Checkpoint, CheckpointShelf } from '@millrace/sandbox';
+import { messageOf, RolloutError, rolloutId, type SavedTurn, type Submission } from '@millrace/protocol';
+import { type Checkpoint, CheckpointBudget, type CheckpointShelf } from '@millrace/sandbox';
 import type { Opened } from '@millrace/scenarios';
 import type { ClaimedRollout, LoggedTurn, Store } from '@millrace/store';
 import { joinEntries, type TurnEntry, type TurnState, unpackEntry } from './turn-entry.ts';
@@ -16,27 +15,27 @@ export interface Continuing {
   readonly store: Pick<Store, 'loggedTurns' | 'get'>;
   readonly turns: TurnLogWriter;
   readonly shelf: CheckpointShelf;
-  /** How many checkpoints it takes at the same time. */
-  readonly slots: Slots;
+  readonly budget: CheckpointBudget;
   /** For the files of one checkpoint. */
   readonly maxBytes: number;
+  /** Nothing is saved of an attempt that began later than this ago: to begin again costs less. */
+  readonly restMs: number;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
-/** How many checkpoints a worker takes at the same time, and the largest: what they take of its memory. */
-const checkpointSlots = 4;
 const mostCheckpointBytes = 64 << 20;
+const defaultRestMs = 5000;
 
 export function openContinuing({
   store,
   shelf,
+  clock,
   log,
-}: {
-  readonly store: Store;
-  readonly shelf: CheckpointShelf;
-  readonly log: Log;
-}): Continuing {
-  return { store, shelf, log, turns: new TurnLogWriter(store), slots: new Slots(checkpointSlots), maxBytes: mostCheckpointBytes };
+  restMs = defaultRestMs,
+  budget = new CheckpointBudget(clock),
+}: Pick<Continuing, 'shelf' | 'clock' | 'log'> & Partial<Pick<Continuing, 'restMs' | 'budget'>> & { readonly store: Store }): Continuing {
+  return { store, shelf, clock, log, turns: new TurnLogWriter(store), budget, maxBytes: mostCheckpointBytes, restMs };
 }
 
 /** Checkpoints that are younger may belong to a rollout that is about to be claimed. */
@@ -49,7 +48,7 @@ export async function sweepCheckpoints(continuing: Continuing | undefined, clock
   const hasEnded = async (rollout: string) => {
     const id = rolloutId.safeParse(rollout);
     const record = id.success ? await store.get(id.data) : undefined;
-    return record === undefined || record.endedAtMs !== undefined;
+    return record === undefined || (record.endedAtMs !== undefined && !keepsTurns(record.submission));
   };
   await shelf.sweep(hasEnded, clock.now() - leastAgeMs);
 }
@@ -62,6 +61,8 @@ export interface ResumePoint {
   readonly checkpoint?: Checkpoint;
   /** Turns after it that are sampled again. */
   readonly turnsAgain: number;
+  /** It is where a fork begins: no attempt of its own added a turn. */
+  readonly isFork: boolean;
 }
 
 /** After this many attempts in a row that added no turn, the state itself may be what ends them. */
@@ -74,33 +75,64 @@ interface FindOptions {
   readonly hasSandbox: boolean;
 }
 
-/** Undefined if the rollout begins again. */
+/** Undefined if the rollout begins again. A fork never does: it throws. */
 export async function findResumePoint(
-  { shelf, log }: Continuing,
+  continuing: Continuing,
   claimed: ClaimedRollout,
-  { turns, setup, hasSandbox }: FindOptions,
+  found: FindOptions,
 ): Promise<ResumePoint | undefined> {
-  const lastAttempt = turns.at(-1)?.attempt ?? 0;
-  if (claimed.attempt - lastAttempt > mostIdleAttempts) return undefined;
-  const entries: TurnEntry[] = [];
+  const { fork } = claimed.submission;
   try {
-    for (const [index, { turn, body }] of turns.entries()) {
-      const entry = unpackEntry(body);
-      const { before, setup: its, hasSandbox: had } = entry.state;
-      if (turn !== index + 1 || before !== entries.at(-1)?.state.id || its !== setup || had !== hasSandbox) break;
-      entries.push(entry);
-    }
-    for (let turn = entries.length; turn > 0; turn -= 1) {
-      const { state } = entries[turn - 1] ?? {};
-      const checkpoint = state?.checkpoint === undefined ? undefined : await shelf.load(claimed.id, state.checkpoint);
-      if (!state || (hasSandbox && !checkpoint)) continue;
-      const ledger = joinEntries(entries.slice(0, turn));
-      return { turn, ledger, state, turnsAgain: turns.length - turn, ...(checkpoint && { checkpoint }) };
-    }
+    const point = await findPoint(continuing, claimed, found);
+    if (point || !fork) return point;
   } catch (error) {
-    log.warn('rollout-continue-failed', { rolloutId: claimed.id, attempt: claimed.attempt, error: messageOf(error) });
+    const ids = { rolloutId: claimed.id, attempt: claimed.attempt };
+    continuing.log.warn('rollout-continue-failed', { ...ids, error: messageOf(error) });
+    if (!fork) return undefined;
+  }
+  const what = `it is a fork of ${fork.rollout} after turn ${fork.turn}, whose state this machine does not have`;
+  throw new RolloutError('sandbox-start-failed', `${what}: forks run where the checkpoint is, with the same model, template and tools`);
+}
+
+async function findPoint({ shelf }: Continuing, claimed: ClaimedRollout, found: FindOptions): Promise<ResumePoint | undefined> {
+  const least = claimed.submission.fork?.turn ?? 0;
+  const { turns, hasSandbox } = found;
+  const isIdle = claimed.attempt - (turns.at(-1)?.attempt ?? 0) > mostIdleAttempts;
+  if (isIdle && least === 0) return undefined;
+  const entries = readChain(isIdle ? turns.slice(0, least) : turns, found);
+  for (let turn = entries.length; turn >= Math.max(1, least); turn -= 1) {
+    const { state } = entries[turn - 1] ?? {};
+    const checkpoint = state?.checkpoint === undefined ? undefined : await shelf.load(state.rollout, state.checkpoint);
+    if (!state || (hasSandbox && !checkpoint)) continue;
+    const ledger = joinEntries(entries.slice(0, turn), least);
+    return { turn, ledger, state, turnsAgain: turns.length - turn, isFork: turn === least, ...(checkpoint && { checkpoint }) };
   }
   return undefined;
+}
+
+/** The entries from the first turn on that follow each other and that this attempt can go on from. */
+function readChain(turns: readonly LoggedTurn[], { setup, hasSandbox }: FindOptions): TurnEntry[] {
+  const entries: TurnEntry[] = [];
+  for (const [index, { turn, body }] of turns.entries()) {
+    const entry = unpackEntry(body);
+    const { before, setup: its, hasSandbox: had } = entry.state;
+    if (turn !== index + 1 || before !== entries.at(-1)?.state.id || its !== setup || had !== hasSandbox) break;
+    entries.push(entry);
+  }
+  return entries;
+}
+
+/** What the log says of each turn. */
+export function toSavedTurns(turns: readonly LoggedTurn[]): SavedTurn[] {
+  return turns.map(({ turn, attempt, body }) => {
+    const { isKept = false, checkpoint = null, rollout } = unpackEntry(body).state;
+    return { turn, attempt, kept: isKept, checkpoint, rollout: rolloutId.parse(rollout) };
+  });
+}
+
+/** Whether its turns and checkpoints outlive it. */
+export function keepsTurns({ keep_checkpoints: keep = 'none' }: Pick<Submission, 'keep_checkpoints'>): boolean {
+  return keep !== 'none';
 }
 
 /** Whether all that the agent's part consists of can be saved: no state of the scenario's own, and tools that say what they keep. */

@@ -24,9 +24,13 @@ const turnState = z.object({
   before: z.string().optional(),
   /** The model, its template and the tools: an attempt with others cannot go on. */
   setup: z.string(),
+  /** Whose checkpoint it names. */
+  rollout: z.string(),
   hasSandbox: z.boolean(),
   /** What the sandbox was after the turn. Absent if it was not saved. */
   checkpoint: z.string().optional(),
+  /** Forks may begin after it: its checkpoint is on the disk, and stays. */
+  isKept: z.boolean().optional(),
   /** The segments of earlier entries that are still as they were. */
   keptSegments: z.int().min(0),
   /** Engines that no earlier entry has. */
@@ -65,13 +69,30 @@ export function unpackEntry(bytes: Uint8Array): TurnEntry {
   return { state, segments: fromBinary(buffer.subarray(end)).segments };
 }
 
-/** The ledger after the last of these entries, which follow each other from the first one on. */
-export function joinEntries(entries: readonly TurnEntry[]): Ledger {
+/**
+ * The ledger after the last of these entries, which follow each other from the first one on. A fork shares the first ones with another rollout,
+ * which trains them: here, their tokens are what the fork begins with.
+ */
+export function joinEntries(entries: readonly TurnEntry[], shared = 0): Ledger {
   const segments: Segment[] = [];
   const engines: EngineFacts[] = [];
-  for (const { state, segments: more } of entries) {
+  for (const [index, { state, segments: more }] of entries.entries()) {
     segments.splice(state.keptSegments, Number.POSITIVE_INFINITY, ...more);
     engines.push(...state.engines);
+    if (index + 1 !== shared) continue;
+    segments.splice(0, Number.POSITIVE_INFINITY, ...toShared(segments));
+    engines.length = 0;
   }
   return Ledger.from({ segments, engines, isContinued: entries.at(-1)?.state.isContinued ?? false });
+}
+
+/** The current branch as a context that no policy sampled here. */
+function toShared(segments: readonly Segment[]): Segment[] {
+  const branch = segments.at(-1)?.branch;
+  return segments
+    .filter((one) => one.branch === branch)
+    .map(({ kind, turn, text, messages, tokenIds }) => ({
+      ...{ kind: kind === 'prompt' ? kind : 'observation', turn, text, messages, tokenIds },
+      logprobs: new Float32Array(0),
+    }));
 }

@@ -1,19 +1,30 @@
-// Keeps one attempt's turns: after each, what it added goes to the log, and its sandbox to the disk, while the model samples the next.
+// Keeps one attempt's turns: after each, what it added goes to the log, and its sandbox to the disk, while the model samples the next. When the
+// worker leaves, it saves the turn in flight as soon as that has ended, and the rollout goes back to the queue.
 
 import { randomUUID } from 'node:crypto';
 import type { Ledger } from '@millrace/model';
-import { definedOf, type Segment } from '@millrace/protocol';
+import { definedOf, type Segment, type Submission } from '@millrace/protocol';
 import { Checkpointer, type Sandbox } from '@millrace/sandbox';
 import type { Opened } from '@millrace/scenarios';
 import type { Claim } from '@millrace/store';
 import type { AgentTally } from '../../agent/agent-options.ts';
 import type { LoopProgress } from '../../agent/loop-progress.ts';
 import { type Continuing, type ResumePoint, saveMemory } from './continuation.ts';
-import { packEntry } from './turn-entry.ts';
+import { packEntry, type TurnEntry } from './turn-entry.ts';
+import type { NewTurn } from './turn-log-writer.ts';
+
+/** That the worker is about to end. */
+export interface WorkerLeave {
+  readonly signal: AbortSignal;
+  /** Ends the attempt; the rollout continues elsewhere. */
+  handBack(): void;
+}
 
 interface KeeperOptions {
   readonly continuing: Continuing;
+  readonly leaving?: WorkerLeave;
   readonly claim: Claim;
+  readonly keep?: Submission['keep_checkpoints'];
   readonly opening: Opened;
   readonly setup: string;
   readonly sampler: { readonly ledger: Ledger; readonly cacheWaitMs: number };
@@ -25,6 +36,12 @@ interface KeeperOptions {
   readonly continuation?: ResumePoint;
 }
 
+/** The turn that was noted last. */
+interface LastTurn {
+  readonly entry: TurnEntry;
+  readonly turn: Omit<NewTurn, 'body' | 'onLogged'>;
+}
+
 export class TurnKeeper implements AsyncDisposable {
   readonly #options: KeeperOptions;
   readonly #checkpointer: Checkpointer | undefined;
@@ -33,16 +50,27 @@ export class TurnKeeper implements AsyncDisposable {
   #engines: number;
   #before: string | undefined;
   #after: number | undefined;
+  readonly #dueMs: number;
+  /** Turns before the attempt is worth to be saved. */
+  #early: NewTurn[] = [];
+  #last: LastTurn | undefined;
+  /** The newest turn whose state is on the disk, if that is to be kept. */
+  #lastSaved: LastTurn | undefined;
 
   constructor(options: KeeperOptions) {
-    const { continuation, continuing, claim, sandbox, folders } = options;
+    const { continuation, continuing, claim, sandbox, folders, leaving } = options;
     this.#options = options;
-    const { shelf, slots, maxBytes, log } = continuing;
-    this.#checkpointer = sandbox && folders && new Checkpointer({ sandbox, folders, rollout: claim.id, shelf, slots, maxBytes, log });
+    this.#checkpointer = sandbox && folders && new Checkpointer({ ...continuing, sandbox, folders, rollout: claim.id });
     this.#segments = [...(continuation?.ledger.segments ?? [])];
     this.#engines = continuation?.ledger.engines.length ?? 0;
     this.#before = continuation?.state.id;
     this.#after = continuation?.turn ?? 0;
+    this.#dueMs = continuing.clock.monotonic() + (continuation || this.#isKept ? 0 : continuing.restMs);
+    leaving?.signal.addEventListener('abort', this.#onLeaving, { once: true });
+  }
+
+  get #isKept(): boolean {
+    return (this.#options.keep ?? 'none') !== 'none';
   }
 
   /** For everything that acts in it. */
@@ -50,36 +78,111 @@ export class TurnKeeper implements AsyncDisposable {
     return this.#checkpointer?.sandbox;
   }
 
-  note(progress: LoopProgress): void {
-    const { sampler, tally, dateMs, setup, claim, opening, continuing, continuation } = this.#options;
+  /** After each turn. The promise, if there is one, is to be waited for: the worker leaves, and the attempt ends here if it is whole. */
+  note(progress: LoopProgress): Promise<void> | undefined {
+    const { claim, tally, continuing, leaving } = this.#options;
+    const isDue = continuing.clock.monotonic() >= this.#dueMs;
+    const isLeaving = isDue && leaving?.signal.aborted === true;
+    const isKept = this.#isToKeep(tally.turns);
+    const checkpoint = isDue ? this.#beginCheckpoint(isLeaving || isKept) : undefined;
+    const entry = this.#toEntry(progress, checkpoint);
+    const turn = { claim, turn: tally.turns, ...definedOf({ after: this.#after }) };
+    this.#last = { entry, turn };
+    this.#early.push(this.#toTurn(this.#last, checkpoint));
+    for (const one of isDue ? this.#early.splice(0) : []) continuing.turns.add(one);
+    this.#after = undefined;
+    if (this.#isKept) void this.#keep(this.#last, isKept);
+    return isLeaving ? this.#leave(checkpoint) : undefined;
+  }
+
+  #isToKeep(turn: number): boolean {
+    const { keep } = this.#options;
+    return typeof keep === 'object' && turn % keep.every === 0;
+  }
+
+  /** Once its checkpoint is on the disk. */
+  async #keep(last: LastTurn, isKept: boolean): Promise<void> {
+    const { checkpoint, hasSandbox } = last.entry.state;
+    const isSaved = checkpoint !== undefined && (await this.#checkpointer?.isSaved(checkpoint)) === true;
+    if (hasSandbox && !isSaved) return;
+    if (isKept) await this.#markKept(last);
+    else this.#lastSaved = last;
+  }
+
+  async #markKept(last: LastTurn): Promise<void> {
+    const { entry, turn } = last;
+    const { checkpoint } = entry.state;
+    if (checkpoint !== undefined) await this.#checkpointer?.pin(checkpoint);
+    const kept = { turn, entry: { ...entry, state: { ...entry.state, isKept: true } } };
+    this.#options.continuing.turns.add(this.#toTurn(kept, checkpoint));
+  }
+
+  #beginCheckpoint(isUrgent: boolean): string | undefined {
+    return this.#checkpointer?.begin(saveMemory(this.#options.opening), { isUrgent });
+  }
+
+  #toEntry(progress: LoopProgress, checkpoint: string | undefined): TurnEntry {
+    const { sampler, tally, dateMs, setup, claim, continuation } = this.#options;
     const { segments, engines, isContinued } = sampler.ledger;
     const kept = countSame(this.#segments, segments);
-    const checkpoint = this.#checkpointer?.begin(saveMemory(opening));
     const id = randomUUID();
     const state = {
       id,
       ...definedOf({ before: this.#before, checkpoint }),
-      ...{ setup, isContinued, progress, tally, dateMs },
+      ...{ setup, isContinued, progress: { ...progress }, tally: { ...tally }, dateMs },
+      rollout: claim.id,
       hasSandbox: this.#checkpointer !== undefined,
       keptSegments: kept,
       engines: engines.slice(this.#engines),
       runMs: this.#options.readRunMs(),
       cacheWaitMs: sampler.cacheWaitMs,
-      times: continuation ? continuation.state.times + 1 : 0,
+      times: continuation && !continuation.isFork ? continuation.state.times + 1 : 0,
     };
-    const body = packEntry({ state, segments: segments.slice(kept) });
-    const onLogged = () => {
-      if (checkpoint !== undefined) this.#checkpointer?.noteLogged(checkpoint);
-    };
-    continuing.turns.add({ claim, turn: tally.turns, body, onLogged, ...definedOf({ after: this.#after }) });
     this.#segments = [...segments];
     this.#engines = engines.length;
     this.#before = id;
-    this.#after = undefined;
+    return { state, segments: segments.slice(kept) };
+  }
+
+  #toTurn({ entry, turn }: LastTurn, checkpoint: string | undefined): NewTurn {
+    const onLogged = () => {
+      if (checkpoint !== undefined) this.#checkpointer?.noteLogged(checkpoint);
+    };
+    return { ...turn, body: packEntry(entry), onLogged };
+  }
+
+  /** The model samples: the last turn may not be saved yet, and there will be none after it. */
+  readonly #onLeaving = (): void => {
+    const { continuing } = this.#options;
+    if (!this.#last || !this.#checkpointer?.isAtBoundary || continuing.clock.monotonic() < this.#dueMs) return;
+    const checkpoint = this.#beginCheckpoint(true);
+    const { entry, turn } = this.#last;
+    for (const one of this.#early.splice(0)) continuing.turns.add(one);
+    if (checkpoint !== undefined) void this.#share(checkpoint);
+    if (checkpoint === undefined || checkpoint === entry.state.checkpoint) return;
+    const again = { turn, entry: { ...entry, state: { ...entry.state, checkpoint } } };
+    continuing.turns.add(this.#toTurn(again, checkpoint));
+  };
+
+  /** A sandbox that cannot be saved goes on until the worker ends. */
+  async #leave(checkpoint: string | undefined): Promise<void> {
+    const isWhole = !this.#checkpointer || (checkpoint !== undefined && (await this.#share(checkpoint)));
+    if (isWhole) this.#options.leaving?.handBack();
+  }
+
+  /** Whether it is on the disk. */
+  async #share(checkpoint: string): Promise<boolean> {
+    if (!(await this.#checkpointer?.isSaved(checkpoint))) return false;
+    await this.#checkpointer?.share(checkpoint);
+    return true;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#options.leaving?.signal.removeEventListener('abort', this.#onLeaving);
     await this.#checkpointer?.[Symbol.asyncDispose]();
+    if (this.#options.keep === 'last' && this.#lastSaved) await this.#markKept(this.#lastSaved);
+    // The log takes nothing of it after its run.
+    if (this.#isKept) await this.#options.continuing.turns.flush();
   }
 }
 

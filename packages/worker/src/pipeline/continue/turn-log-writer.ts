@@ -4,7 +4,7 @@
 import type { RolloutId, WorkerId } from '@millrace/protocol';
 import type { Claim, Store, TurnAppend } from '@millrace/store';
 
-interface NewTurn {
+export interface NewTurn {
   readonly claim: Claim;
   /** In the first turn of an attempt: the turn after which it continued, or 0. */
   readonly after?: number;
@@ -78,7 +78,9 @@ function toAppend(turns: readonly NewTurn[]): TurnAppend[] {
   if (!first) return [];
   const { id, attempt } = first.claim;
   const after = first.after === undefined ? {} : { after: first.after };
-  return [{ id, attempt, ...after, turns: turns.map(({ turn, body }) => ({ turn, body })) }];
+  // A turn that was noted again, with its checkpoint, replaces the first.
+  const latest = new Map(turns.map(({ turn, body }) => [turn, { turn, body }]));
+  return [{ id, attempt, ...after, turns: [...latest.values()] }];
 }
 
 function keyOf({ id, attempt }: Claim): string {

@@ -7,7 +7,9 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { RolloutId, Trajectory } from '@millrace/protocol';
 import { probeBubblewrap } from '@millrace/sandbox';
-import type { Policy } from '@millrace/testkit';
+import type { Scenario } from '@millrace/scenarios';
+import { type Policy, renderCall } from '@millrace/testkit';
+import { z } from 'zod';
 import { bash, finish, shell, WorkerBed } from '../worker-bed.ts';
 
 const probe = await probeBubblewrap();
@@ -48,31 +50,58 @@ async function trajectoryOf(bed: WorkerBed, id: RolloutId): Promise<Trajectory> 
 }
 
 describe('a rollout that continues', { skip, timeout: 240_000 }, () => {
-  test('after a hand-back goes on in another worker with its tokens, files and shell', async () => {
-    const turns = 12;
+  test('goes on in another worker when its own leaves: with its tokens, files and shell, and no turn is sampled again', async () => {
+    const [turns, many] = [10, 8];
     const counted = count(turns);
-    await using bed = await WorkerBed.open({ policy: counted.policy, latencyMs: 150 });
+    await using bed = await WorkerBed.open({ policy: counted.policy, latencyMs: 200, pipeline: { handBackMs: 60_000 } });
     const first = await bed.startWorker();
-    const id = await bed.submit(shell('a', { check: `test $(wc -l <steps) = ${turns}` }));
-    await counted.reached(6);
-    first.handBackNow();
-    await bed.reach(id, 'queued');
+    const check = `test $(wc -l <steps) = ${turns}`;
+    const ids = await bed.submitAll(...Array.from({ length: many }, (_, index) => shell(`a-${index}`, { check })));
+    await counted.reached(4);
+    await Promise.all(ids.map((id) => bed.reach(id, 'run')));
     await first[Symbol.asyncDispose]();
+    const left = await Promise.all(ids.map((id) => bed.store.get(id)));
+    assert.deepEqual(new Set(left.map((record) => record?.state)), new Set(['queued']), 'it does not wait for their end');
     const second = await bed.startWorker();
-    const trajectory = await trajectoryOf(bed, id);
+    for (const id of ids) {
+      const trajectory = await trajectoryOf(bed, id);
+      const { result, attempt } = (await bed.store.get(id)) ?? assert.fail();
+      assert.deepEqual([attempt, result?.reward, result?.turns, result?.continued?.times], [2, 1, turns + 1, 1]);
+      assert.equal(observed(trajectory).filter((text) => /ok-\d+/.test(text)).length, turns);
+      assert.ok(!observed(trajectory).some((text) => text.includes('BAD')));
+    }
     await second[Symbol.asyncDispose]();
-    const { result, attempt } = (await bed.store.get(id)) ?? assert.fail();
-    assert.equal(attempt, 2);
-    assert.equal(result?.reward, 1);
-    assert.equal(result?.turns, turns + 1);
-    assert.equal(result?.continued?.times, 1);
-    assert.equal(observed(trajectory).filter((text) => /ok-\d+/.test(text)).length, turns);
-    assert.ok(!observed(trajectory).some((text) => text.includes('BAD')));
-    assert.ok(
-      counted.sampled.every((times, turn) => times === 1 || (times === 2 && turn <= 7)),
-      `${counted.sampled}`,
+    assert.deepEqual(
+      counted.sampled,
+      Array.from({ length: turns + 1 }, () => many),
+      'each turn once',
     );
-    assert.deepEqual(await readdir(join(bed.runDir, 'checkpoints')), [], 'what it had is gone');
+    assert.deepEqual(await readdir(join(bed.runDir, 'checkpoints')), [], 'what they had is gone');
+  });
+
+  test('that is young is not saved; one with state of its own begins again', async () => {
+    const stateful: Scenario = {
+      name: 'stateful',
+      task: z.strictObject({}),
+      init: async () => ({ messages: [{ role: 'user', content: 'Go.' }], tools: ['think', 'finish'], state: { seen: 0 } }),
+      evaluate: async () => ({ reward: 1 }),
+    };
+    for (const options of [{ restMs: 60_000 }, { scenarios: [stateful] }]) {
+      const counted = count(6, (turn) => renderCall('think', { thought: `${turn}` }));
+      await using bed = await WorkerBed.open({ policy: counted.policy, latencyMs: 50, ...options });
+      const first = await bed.startWorker();
+      const id = await bed.submit('scenarios' in options ? { id: 's', scenario: 'stateful', task: {} } : shell('y'));
+      await counted.reached(3);
+      first.handBackNow();
+      await bed.reach(id, 'queued');
+      await first[Symbol.asyncDispose]();
+      const second = await bed.startWorker();
+      await trajectoryOf(bed, id);
+      await second[Symbol.asyncDispose]();
+      assert.equal((await bed.store.get(id))?.result?.continued, undefined);
+      assert.deepEqual(counted.sampled.slice(0, 3), [2, 2, 2]);
+      assert.deepEqual(await readdir(join(bed.runDir, 'checkpoints')).catch(() => []), []);
+    }
   });
 
   test('after the loss of its worker, again and again, has every turn once and pays for it once', async () => {
