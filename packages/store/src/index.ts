@@ -34,6 +34,16 @@ export { type DiskLimits, unlimitedDisk } from './disk-budget.ts';
 export type { EvaluationPlan, EvaluationRecord, NewEvaluation, ScoreCount, TaskRecord, UnbegunEvaluation } from './evaluation-store.ts';
 export { EventTail, workerEvents } from './event-tail.ts';
 export { type HintScope, openStore } from './open/open-store.ts';
+export { openRemoteStore } from './remote/remote-store.ts';
+export {
+  awaitedKinds,
+  eventsWait,
+  isCallName,
+  runWorkerCall,
+  toWireFault,
+  type WorkerEventsPage,
+  workerWire,
+} from './remote/worker-calls.ts';
 export { type RetentionAges, retentionConfig, toRetentionAges } from './retention-ages.ts';
 export type { NewRollout, RolloutRecord } from './rollout-record.ts';
 export { toRolloutView, toTime } from './rollout-view.ts';
@@ -59,3 +69,4 @@ export { StoreError, StoreFault } from './store-fault.ts';
 export type { NewTrainerStep, TrainerStepRecord } from './trainer-store.ts';
 export type { LoggedTurn, TurnAppend } from './turn-log.ts';
 export { type ClassLoad, hasLabels, labelsOf, toScenarioLabel } from './work-class.ts';
+export type { WorkerStore } from './worker-store.ts';

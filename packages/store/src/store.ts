@@ -75,11 +75,33 @@ export type SubmitOutcome =
   | { readonly kind: 'conflict'; readonly ids: readonly RolloutId[] }
   | { readonly kind: 'full'; readonly queued: number };
 
+/** A trajectory in its binary format, compressed: the worker that sent it packed it. */
+export interface PackedTrajectory {
+  readonly bytes: Uint8Array;
+  /** Of the content, in hexadecimal. */
+  readonly sha256: string;
+}
+
 /** A `done` rollout with a failure: the agent caused it, and the reward is the lowest of its scenario. */
 export type Ending =
-  | { readonly state: 'done'; readonly result: RolloutResult; readonly trajectory: Trajectory; readonly failure?: Failure }
-  | { readonly state: 'failed'; readonly failure: Failure; readonly result?: RolloutResult; readonly trajectory?: Trajectory }
-  | { readonly state: 'cancelled'; readonly result?: RolloutResult; readonly trajectory?: Trajectory };
+  | {
+      readonly state: 'done';
+      readonly result: RolloutResult;
+      readonly trajectory: Trajectory | PackedTrajectory;
+      readonly failure?: Failure;
+    }
+  | {
+      readonly state: 'failed';
+      readonly failure: Failure;
+      readonly result?: RolloutResult;
+      readonly trajectory?: Trajectory | PackedTrajectory;
+    }
+  | { readonly state: 'cancelled'; readonly result?: RolloutResult; readonly trajectory?: Trajectory | PackedTrajectory };
+
+/** The call may be the second of its kind, because the reply to the first was lost. */
+export interface Repeat {
+  readonly isRepeated?: boolean;
+}
 
 export interface NewEvent {
   readonly kind: EventKind;
@@ -188,16 +210,26 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
    * `longestPassMs` goes before all of these.
    */
   claim(worker: WorkerId, limit: number, labels?: MachineLabels): Promise<readonly ClaimedRollout[]>;
-  /** Moves a claimed rollout to its next state. False when fenced: the claim no longer belongs to this worker. */
-  move(claim: Claim, to: 'ready' | 'run' | 'evaluate'): Promise<boolean>;
+  /**
+   * The rollouts in init of a live worker that it does not name: the reply to their claim was lost. No claim of the worker may be under way.
+   */
+  unanswered(worker: WorkerId, named: readonly Pick<Claim, 'id' | 'attempt'>[]): Promise<readonly ClaimedRollout[]>;
+  /**
+   * Moves a claimed rollout to its next state. False when fenced: the claim no longer belongs to this worker. A repeated move to where the
+   * rollout is changes nothing and is true.
+   */
+  move(claim: Claim, to: 'ready' | 'run' | 'evaluate', options?: Repeat): Promise<boolean>;
   /**
    * For a rollout in evaluate that is judged apart, once its worker judged an agent that did nothing: if the worker dies now, the rollout
    * is done with this result and `policy-failed`. Any other write about the rollout drops this, and so does the end of a worker whose
    * last report says `draining`. False when fenced.
    */
-  endIfLost(claim: Claim, ending: { readonly result: RolloutResult; readonly trajectory: Trajectory }): Promise<boolean>;
-  /** Ends it: writes state, result, failure and trajectory in one transaction. False when fenced: nothing was written. */
-  finish(claim: Claim, ending: Ending): Promise<boolean>;
+  endIfLost(claim: Claim, ending: { readonly result: RolloutResult; readonly trajectory: Trajectory | PackedTrajectory }): Promise<boolean>;
+  /**
+   * Ends it: writes state, result, failure and trajectory in one transaction. False when fenced: nothing was written. True for a repeated call
+   * if the rollout ended in this way under this attempt.
+   */
+  finish(claim: Claim, ending: Ending, options?: Repeat): Promise<boolean>;
   /** Returns it to the queue after a retryable failure, which is counted and added to `failures`. It can be claimed after `delayMs`. False when fenced. */
   retry(claim: Claim, failure: Failure, options: { readonly delayMs: number }): Promise<boolean>;
   /**

@@ -2,7 +2,7 @@
 
 import type { Clock } from '@millrace/base/clock';
 import type { BackendId, RolloutId, WorkerId } from '@millrace/protocol';
-import type { Claim, NewEvent, Store } from '@millrace/store';
+import type { Claim, NewEvent, WorkerStore } from '@millrace/store';
 import type { TurnReport } from '../agent/agent-options.ts';
 import type { Traffic } from '../inference/pool/traffic.ts';
 
@@ -14,7 +14,7 @@ const trafficMs = 2000;
 const growth = 1.1;
 
 export class TurnReporter {
-  readonly #store: Store;
+  readonly #store: WorkerStore;
   readonly #clock: Clock;
   readonly #traffic: Traffic;
   #events: NewEvent[] = [];
@@ -23,7 +23,7 @@ export class TurnReporter {
   readonly #written = new Map<RolloutId, number>();
   #trafficAt: number;
 
-  constructor({ store, clock, traffic }: { readonly store: Store; readonly clock: Clock; readonly traffic: Traffic }) {
+  constructor({ store, clock, traffic }: { readonly store: WorkerStore; readonly clock: Clock; readonly traffic: Traffic }) {
     this.#store = store;
     this.#clock = clock;
     this.#traffic = traffic;

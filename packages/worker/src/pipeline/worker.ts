@@ -7,7 +7,7 @@ import { pauseAfter, sleep } from '@millrace/base/clock';
 import { Slots } from '@millrace/base/slots';
 import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport } from '@millrace/protocol';
 import type { CheckpointShelf } from '@millrace/sandbox';
-import { type ClaimedRollout, EventTail, labelsOf, type Store, workerEvents } from '@millrace/store';
+import { type ClaimedRollout, EventTail, labelsOf, type WorkerStore, workerEvents } from '@millrace/store';
 import { TokenRate } from '../inference/pool/token-rate.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt/attempt.ts';
 import { ControlResults } from './attempt/control-results.ts';
@@ -218,7 +218,7 @@ export class Worker implements AsyncDisposable {
     if (this.#earlyCancels.delete(claimed.id)) this.#cancel(claimed.id);
   }
 
-  async #renewLease(): ReturnType<Store['renew']> {
+  async #renewLease(): ReturnType<WorkerStore['renew']> {
     const { store, config } = this.#deps;
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
     const claims = [...this.#held].map(([id, { attempt }]) => ({ id, attempt }));

@@ -19,10 +19,12 @@ export async function runWorkerNode({ config: { slurm }, deployment }: SlurmSett
     if (head === undefined) break;
     const key = await deployment.readKey();
     const overrides = { run: folder.path, 'machine.labels': slurm.worker.labels, 'pipeline.handBackMs': toHandBackMs(slurm.graceSeconds) };
-    const config = await joinService({ url: head.url, ...(key !== undefined && { key }), overrides, signal: stop.asked }).catch((error) => {
-      if (stop.asked.aborted) return undefined;
-      throw error;
-    });
+    const config = await joinService({ servers: [head.url], ...(key !== undefined && { key }), overrides, signal: stop.asked }).catch(
+      (error) => {
+        if (stop.asked.aborted) return undefined;
+        throw error;
+      },
+    );
     if (config === undefined) break;
     const moved = new AbortController();
     const over = new AbortController();
@@ -33,6 +35,7 @@ export async function runWorkerNode({ config: { slurm }, deployment }: SlurmSett
     try {
       await runJoinedWorkers(config, {
         count,
+        key,
         log,
         stop: AbortSignal.any([stop.asked, moved.signal]),
         urged: AbortSignal.any([stop.urged, moved.signal]),

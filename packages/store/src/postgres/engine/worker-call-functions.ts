@@ -33,15 +33,15 @@ const reportGates = `
 
 const moveAll = `
   IF calls -> 'move' IS NOT NULL THEN
-    RETURN QUERY WITH asked AS (SELECT * FROM json_to_recordset(calls -> 'move') AS x (${claimColumns}, state text COLLATE "C")),
-      held AS (SELECT a.i, r.seq, r.id, r.group_id, r.scenario, r.state AS was, a.state, a.worker, a.attempt FROM rollouts r
+    RETURN QUERY WITH asked AS (SELECT * FROM json_to_recordset(calls -> 'move') AS x (${claimColumns}, state text COLLATE "C", again boolean)),
+      held AS (SELECT a.i, r.seq, r.id, r.group_id, r.scenario, r.state AS was, a.state, a.worker, a.attempt, a.again FROM rollouts r
         JOIN asked a ON r.id = a.id AND r.worker = a.worker AND r.attempt = a.attempt ORDER BY r.seq FOR UPDATE OF r),
       legal AS (SELECT * FROM held WHERE (was, state) IN (${legalMoves})),
       moved AS (UPDATE rollouts r SET state = l.state FROM legal l WHERE r.seq = l.seq),
       logged AS (INSERT INTO event_inbox (at, kind, rollout_id, group_id, worker_id, data) SELECT now_ms, 'rollout-move', id, group_id, worker,
         json_build_object('from', was, 'to', state, 'attempt', attempt, 'worker', worker, 'scenario', scenario) FROM legal)
       SELECT a.i, to_json(h.i IS NOT NULL) FROM asked a LEFT JOIN held h USING (i)
-        WHERE h.i IS NULL OR h.i IN (SELECT l.i FROM legal l) OR (is_repeated AND h.was = h.state);
+        WHERE h.i IS NULL OR h.i IN (SELECT l.i FROM legal l) OR ((is_repeated OR h.again) AND h.was = h.state);
   END IF;`;
 
 // As `chooseBackend`: the backend where the rollout is, unless that is far busier than the least busy one; else one that its siblings have

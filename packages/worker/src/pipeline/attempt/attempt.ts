@@ -14,10 +14,10 @@ import {
   hasLabels,
   labelsOf,
   longestDelayMs,
-  type Store,
   StoreFault,
   toScenarioLabel,
   type WorkerRecord,
+  type WorkerStore,
 } from '@millrace/store';
 import { toResultAttributes, toRolloutSpan } from '../../inference/span-names.ts';
 import { AttemptRecord } from './attempt-record.ts';
@@ -33,7 +33,7 @@ import type { StageDeps } from './stage-deps.ts';
 import { initAttempt } from './stages.ts';
 
 export interface AttemptDeps extends StageDeps {
-  readonly store: Store;
+  readonly store: WorkerStore;
   readonly stages: Readonly<Record<StageName, Stage>>;
   readonly config: PipelineConfig;
   readonly log: Log;
@@ -259,7 +259,7 @@ async function saveTurns({ continuing, log }: AttemptDeps, { claimed }: AttemptR
 }
 
 /** False when fenced: nothing was written. */
-async function writeEnd(store: Store, claimed: ClaimedRollout, end: AttemptEnd): Promise<boolean> {
+async function writeEnd(store: WorkerStore, claimed: ClaimedRollout, end: AttemptEnd): Promise<boolean> {
   if (end.kind === 'finish') return await store.finish(claimed, end.ending);
   if (end.kind === 'retry') return await store.retry(claimed, end.failure, end);
   return end.kind === 'release' && (await store.release(claimed, definedOf({ requires: end.requires })));

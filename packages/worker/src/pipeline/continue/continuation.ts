@@ -7,13 +7,13 @@ import type { Ledger } from '@millrace/model';
 import { messageOf, rolloutId } from '@millrace/protocol';
 import type { Checkpoint, CheckpointShelf } from '@millrace/sandbox';
 import type { Opened } from '@millrace/scenarios';
-import type { ClaimedRollout, LoggedTurn, Store } from '@millrace/store';
+import type { ClaimedRollout, LoggedTurn, WorkerStore } from '@millrace/store';
 import { joinEntries, type TurnEntry, type TurnState, unpackEntry } from './turn-entry.ts';
 import { TurnLogWriter } from './turn-log-writer.ts';
 
 /** What a worker continues rollouts with. */
 export interface Continuing {
-  readonly store: Pick<Store, 'loggedTurns' | 'get'>;
+  readonly store: Pick<WorkerStore, 'loggedTurns' | 'get'>;
   readonly turns: TurnLogWriter;
   readonly shelf: CheckpointShelf;
   /** How many checkpoints it takes at the same time. */
@@ -32,7 +32,7 @@ export function openContinuing({
   shelf,
   log,
 }: {
-  readonly store: Store;
+  readonly store: WorkerStore;
   readonly shelf: CheckpointShelf;
   readonly log: Log;
 }): Continuing {
