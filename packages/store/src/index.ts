@@ -30,6 +30,7 @@ export type {
 export { parseBlobPlace } from './blob-place.ts';
 export type { BlobStore } from './blobs/blob-store.ts';
 export { openBlobs } from './blobs/open-blobs.ts';
+export { type Claim, type Ending, longestDelayMs } from './claim.ts';
 export { type DiskLimits, unlimitedDisk } from './disk-budget.ts';
 export type { EvaluationPlan, EvaluationRecord, NewEvaluation, ScoreCount, TaskRecord, UnbegunEvaluation } from './evaluation-store.ts';
 export { EventTail, workerEvents } from './event-tail.ts';
@@ -53,16 +54,7 @@ export { backupStore, restoreStore } from './sqlite/admin/backup.ts';
 export { type CompactReport, compactStore, compactWholeStore } from './sqlite/admin/compact.ts';
 export { readStoreStats, type StoreStats } from './sqlite/admin/stats.ts';
 export { openSqliteStore } from './sqlite/sqlite.ts';
-export {
-  type Claim,
-  type ClaimedRollout,
-  type Ending,
-  longestDelayMs,
-  type NewEvent,
-  type Store,
-  type StoreSize,
-  type WorkerRecord,
-} from './store.ts';
+export type { ClaimedRollout, NewEvent, Store, StoreSize, WorkerRecord } from './store.ts';
 export { hidePassword, isPostgresAddress, storeFile, toStoreAddress } from './store-address.ts';
 export { storeConfig, toDiskLimits } from './store-config.ts';
 export { StoreError, StoreFault } from './store-fault.ts';

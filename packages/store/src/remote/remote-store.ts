@@ -4,8 +4,8 @@
 import type { Log } from '@millrace/base/log';
 import type { RolloutId, WorkerId } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol';
+import type { Claim, Ending, PackedTrajectory } from '../claim.ts';
 import { packTrajectory } from '../rows/stored-trajectory.ts';
-import type { Claim, Ending, PackedTrajectory } from '../store.ts';
 import { StoreFault } from '../store-fault.ts';
 import type { WorkerStore } from '../worker-store.ts';
 import { EventFollower } from './event-follower.ts';

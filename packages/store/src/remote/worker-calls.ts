@@ -4,8 +4,9 @@
 import type { BackendProbe } from '@millrace/engines';
 import { backendId, definedOf, eventKinds, failure, groupId, rolloutId, rolloutResult, workerId, workerReport } from '@millrace/protocol';
 import { z } from 'zod';
+import type { Ending } from '../claim.ts';
 import { workerEvents } from '../event-tail.ts';
-import type { Ending, NewEvent, Store } from '../store.ts';
+import type { NewEvent, Store } from '../store.ts';
 
 /** What both sides must agree on. Raised when a call changes so that the other side would do something wrong with it. */
 export const workerWire = 1;

@@ -4,8 +4,9 @@
 import { type Clock, systemClock } from '@millrace/base/clock';
 import { definedOf, fromBinary, type Trajectory } from '@millrace/protocol';
 import { type BlobRows, missingBlob, readChecksum, sweepAfterMs, type TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
+import type { Claim, PackedTrajectory } from '../claim.ts';
 import type { DiskBudget } from '../disk-budget.ts';
-import type { Claim, PackedTrajectory, Store, StoreSize } from '../store.ts';
+import type { Store, StoreSize } from '../store.ts';
 import { StoreFault } from '../store-fault.ts';
 import type { TimeGuard } from '../time-guard.ts';
 import { dropTexts, type KeptTrajectory } from './drop-texts.ts';

@@ -12,7 +12,7 @@ import {
   type Trajectory,
   toBinary,
 } from '@millrace/protocol';
-import type { PackedTrajectory } from '../store.ts';
+import type { PackedTrajectory } from '../claim.ts';
 import { compress, decompress } from './compression.ts';
 
 export async function packTrajectory(trajectory: Trajectory): Promise<PackedTrajectory & { readonly bytes: Buffer }> {

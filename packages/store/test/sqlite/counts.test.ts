@@ -7,7 +7,8 @@ import { rolloutId, type WorkerId, workerId } from '@millrace/protocol';
 import { FakeClock, makeFailure, makeRandom, makeResult, makeRollout, makeTrajectory } from '@millrace/testkit';
 import { writes } from '../../src/rows/operations.ts';
 import { openConnection } from '../../src/sqlite/engine/connection.ts';
-import type { Claim, Store } from '../../src/store.ts';
+import type { Claim } from '../../src/claim.ts';
+import type { Store } from '../../src/store.ts';
 import { openSqliteBed } from './bed.ts';
 
 /** The counts that are kept, and those of the rows. */

@@ -14,6 +14,7 @@ import { ControlResults } from './attempt/control-results.ts';
 import { evaluateWaitingOf } from './attempt/pipeline-config.ts';
 import { openStages } from './attempt/stage.ts';
 import { openContinuing, sweepCheckpoints } from './continue/continuation.ts';
+import { Lease } from './lease.ts';
 import { PolicyFollower } from './policy-follower.ts';
 import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
@@ -59,6 +60,7 @@ export class Worker implements AsyncDisposable {
   readonly #loops: Promise<void>[] = [];
   readonly #turnReporter: TurnReporter;
   readonly #tokenRate: TokenRate;
+  readonly #lease: Lease;
   readonly #launch: string;
   #id: WorkerId;
   #lives = 0;
@@ -73,6 +75,7 @@ export class Worker implements AsyncDisposable {
     const { config, clock } = deps;
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
     this.#tokenRate = new TokenRate(clock);
+    this.#lease = new Lease(deps);
     this.#readySlots = new Slots(config.readySlots, () => this.#wakeUp());
     this.#policy = new PolicyFollower({ ...deps, worker: () => this.#id });
     deps.pool.useGate(this.#policy.gate);
@@ -185,7 +188,10 @@ export class Worker implements AsyncDisposable {
   async #take(): Promise<boolean> {
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
     const room = this.#countRoom();
-    const claims = room > 0 ? await this.#deps.store.claim(this.#id, room, this.#deps.machine && labelsOf(this.#deps.machine)) : [];
+    const { store, machine } = this.#deps;
+    const claiming = room > 0 ? store.claim(this.#id, room, machine && labelsOf(machine)) : Promise.resolve([]);
+    claiming.catch(() => this.#lease.nameNext());
+    const claims = await claiming;
     for (const claimed of claims) this.#start(claimed);
     return claims.length > 0 && claims.length === room;
   }
@@ -219,11 +225,9 @@ export class Worker implements AsyncDisposable {
   }
 
   async #renewLease(): ReturnType<WorkerStore['renew']> {
-    const { store, config } = this.#deps;
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
-    const claims = [...this.#held].map(([id, { attempt }]) => ({ id, attempt }));
-    const held = { claims, maxLosses: config.maxLosses, retryDelayMs: config.retryDelayMs };
-    return await store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report(), held });
+    const claims = () => [...this.#held].map(([id, { attempt }]) => ({ id, attempt }));
+    return await this.#lease.renew(this.#id, this.report(), claims);
   }
 
   async #renew(): Promise<void> {

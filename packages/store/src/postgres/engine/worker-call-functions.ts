@@ -13,12 +13,13 @@ const renewAll = `
   IF calls -> 'renew' IS NOT NULL THEN
     RETURN QUERY WITH asked AS (SELECT * FROM json_to_recordset(calls -> 'renew') AS x (i int, worker text COLLATE "C", lease bigint, report text, held json)),
       renewed AS (UPDATE workers w SET lease_until = now_ms + a.lease, report = a.report FROM asked a WHERE w.id = a.worker AND w.ended_at IS NULL RETURNING a.i),
-      holds AS MATERIALIZED (SELECT worker, id, attempt, cancel_asked, seq FROM rollouts WHERE worker = ANY (ARRAY(SELECT worker FROM asked))),
+      holds AS MATERIALIZED (SELECT worker, id, attempt FROM rollouts WHERE worker = ANY (ARRAY(SELECT worker FROM asked WHERE held IS NOT NULL))),
+      cancels AS MATERIALIZED (SELECT worker, id, seq FROM rollouts WHERE cancel_asked = 1 AND worker = ANY (ARRAY(SELECT worker FROM asked))),
       named AS MATERIALIZED (SELECT a.i, h ->> 0 AS id, (h ->> 1)::bigint AS attempt FROM asked a, json_array_elements(a.held) AS h WHERE a.held IS NOT NULL),
       lost AS (SELECT a.i FROM asked a JOIN holds h ON h.worker = a.worker WHERE a.held IS NOT NULL
         AND (a.i, h.id, h.attempt) NOT IN (SELECT n.i, n.id COLLATE "C", n.attempt FROM named n))
       SELECT a.i, json_build_object('alive', r.i IS NOT NULL, 'cancelled', coalesce(
-        (SELECT json_agg(h.id ORDER BY h.seq) FROM holds h WHERE r.i IS NOT NULL AND h.worker = a.worker AND h.cancel_asked = 1), '[]'))
+        (SELECT json_agg(c.id ORDER BY c.seq) FROM cancels c WHERE r.i IS NOT NULL AND c.worker = a.worker), '[]'))
       FROM asked a LEFT JOIN renewed r USING (i) WHERE r.i IS NULL OR a.i NOT IN (SELECT l.i FROM lost l);
   END IF;`;
 

@@ -3,7 +3,8 @@
 
 import type { Failure, MachineLabels, RolloutState, Submission, WorkerId } from '@millrace/protocol';
 import { RolloutError } from '@millrace/protocol/plain';
-import type { Claim, ClaimedRollout } from '../../store.ts';
+import type { Claim } from '../../claim.ts';
+import type { ClaimedRollout } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { fromStoredName, hasLabels } from '../../work-class.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';

@@ -2,7 +2,7 @@
 // up can add nothing.
 
 import type { RolloutId, WorkerId } from '@millrace/protocol';
-import type { Claim } from '../../store.ts';
+import type { Claim } from '../../claim.ts';
 import type { Transaction } from '../../transaction.ts';
 import type { LoggedTurn, TurnAppend } from '../../turn-log.ts';
 
