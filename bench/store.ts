@@ -12,7 +12,8 @@ import { writes } from '../packages/store/src/rows/operations.ts';
 import { openConnection } from '../packages/store/src/sqlite/engine/connection.ts';
 import { makeTables } from '../packages/store/src/sqlite/engine/schema.ts';
 import { openSqliteStore } from '../packages/store/src/sqlite/sqlite.ts';
-import type { Claim, Store } from '../packages/store/src/store.ts';
+import type { Claim } from '../packages/store/src/claim.ts';
+import type { Store } from '../packages/store/src/store.ts';
 import type { Transaction } from '../packages/store/src/transaction.ts';
 import type { BenchReport } from './report/report.ts';
 

@@ -4,7 +4,7 @@
 import { CallTimes, type SimulatedLoad, SimulatedMachine } from './simulated-machine.ts';
 
 export type MachinesOrder =
-  | { readonly kind: 'open'; readonly address: string; readonly load: SimulatedLoad; readonly names: readonly string[] }
+  | { readonly kind: 'open'; readonly servers: readonly string[]; readonly load: SimulatedLoad; readonly names: readonly string[] }
   | { readonly kind: 'rest' | 'start' | 'measure' | 'read' };
 
 export interface MachinesAnswer {
@@ -16,7 +16,7 @@ export interface MachinesAnswer {
   readonly cpuMs: number;
 }
 
-/** Each opens two connections, and the database starts a process for each. */
+/** Each claims all that it holds. */
 const openedTogether = 8;
 
 if (import.meta.main) {
@@ -35,11 +35,11 @@ if (import.meta.main) {
     const { ms, turnsWritten, leasesEnded, failed } = times;
     process.send?.({ ms, turnsWritten, leasesEnded, failed, cpuMs: (user + system) / 1000 } satisfies MachinesAnswer);
   };
-  const openAll = async ({ address, load, names }: MachinesOrder & { kind: 'open' }) => {
+  const openAll = async ({ servers, load, names }: MachinesOrder & { kind: 'open' }) => {
     const left = [...names];
     const openSome = async () => {
       for (let name = left.shift(); name !== undefined; name = left.shift())
-        machines.push(await SimulatedMachine.open(address, name, { load, times: () => times }));
+        machines.push(await SimulatedMachine.open(servers, name, { load, times: () => times }));
     };
     await Promise.all(Array.from({ length: openedTogether }, openSome));
   };

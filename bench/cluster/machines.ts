@@ -1,5 +1,5 @@
-// A simulation of up to 1,000 machines with 100,000 rollouts in flight on a real PostgreSQL: every machine has its own connections and makes
-// the calls of a worker at the pace of one. It says where the database saturates, by which statement, and what its processes wait for.
+// A simulation of up to 1,000 machines with 100,000 rollouts in flight on a real PostgreSQL, through real servers: every machine makes the calls
+// of a worker at the pace of one. It says what PostgreSQL and the servers need for a rollout, and where they saturate.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,20 +9,21 @@ import { backendId } from '@millrace/protocol';
 import { makeRollout, PostgresServer } from '@millrace/testkit';
 import { systemClock } from '../../packages/base/src/clock.ts';
 import { silentLog } from '../../packages/base/src/log.ts';
-import { EventTail } from '../../packages/store/src/event-tail.ts';
 import { openStore } from '../../packages/store/src/open/open-store.ts';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { type DatabaseActivity, DatabaseProbe, probeSettings } from './database-probe.ts';
 import type { MachinesAnswer, MachinesOrder } from './machines-process.ts';
-import { firstLeaseMs, type SimulatedLoad, type TimedCall, timedCalls } from './simulated-machine.ts';
+import type { ServerAnswer, ServerOrder } from './server-process.ts';
+import { type SimulatedLoad, type TimedCall, timedCalls } from './simulated-machine.ts';
 
 export interface MachinesSizes {
   readonly counts: readonly number[];
+  readonly servers: number;
   readonly settleMs: number;
   readonly windowMs: number;
 }
 
-const fullSizes: MachinesSizes = { counts: [50, 200, 500, 1_000], settleMs: 4_000, windowMs: 10_000 };
+const fullSizes: MachinesSizes = { counts: [50, 200, 500, 1_000], servers: 2, settleMs: 5_000, windowMs: 15_000 };
 /** Twenty turns of half a minute: with 100 in flight, a machine ends one every six seconds. */
 const load: SimulatedLoad = { inFlight: 100, turns: 20, turnMs: 30_000, leaseMs: 15_000 };
 const processes = 2;
@@ -30,6 +31,8 @@ const backends = 64;
 const submittedTogether = 5_000;
 /** Of the rollouts that are due. */
 const wanted = 0.9;
+/** Of PostgreSQL for a rollout, from its claim to its end, with its turns and its share of the renewals. */
+const mostCpuMs = 3;
 
 interface MachinesMeasurement {
   readonly machines: number;
@@ -40,45 +43,51 @@ interface MachinesMeasurement {
   readonly leasesEnded: number;
   readonly failed: number;
   readonly clientCpuMs: number;
+  readonly serverCpuMs: number;
   readonly activity: DatabaseActivity;
 }
 
-export async function runMachinesBench({ counts, settleMs, windowMs } = fullSizes): Promise<BenchReport> {
+export async function runMachinesBench({ counts, servers: serverCount, settleMs, windowMs } = fullSizes): Promise<BenchReport> {
   const most = Math.max(...counts);
   await using stack = new AsyncDisposableStack();
-  const settings = [`max_connections=${2 * most + 50}`, 'shared_buffers=1GB', 'max_wal_size=4GB', ...probeSettings];
+  const settings = ['shared_buffers=1GB', 'max_wal_size=4GB', ...probeSettings];
   const database = stack.use(await PostgresServer.open({ isDurable: true, settings }));
   await prepare(database, most);
   const probe = stack.use(await DatabaseProbe.open(database));
-  await openServer(stack, database.address);
-  const clients = Array.from({ length: processes }, () => stack.adopt(forkClient(), (child) => void child.disconnect()));
-  const tell = (toOrder: (index: number) => MachinesOrder) => Promise.all(clients.map((child, index) => ask(child, toOrder(index))));
+  const forkOne = (program: string) => stack.adopt(forkProgram(program), (child) => void child.disconnect());
+  const backs = Array.from({ length: serverCount }, () => forkOne('./server-process.ts'));
+  const tellServers = (order: ServerOrder) => Promise.all(backs.map((child) => ask<ServerAnswer>(child, order)));
+  const opening = await tellServers({ kind: 'open', address: database.address, leaseMs: load.leaseMs });
+  const servers = opening.flatMap((answer) => ('url' in answer ? [answer.url] : []));
+  const readServerCpuMs = async () =>
+    (await tellServers({ kind: 'cpu' })).reduce((sum, answer) => sum + ('cpuMs' in answer ? answer.cpuMs : 0), 0);
+  const clients = Array.from({ length: processes }, () => forkOne('./machines-process.ts'));
+  const tell = (toOrder: (index: number) => MachinesOrder) =>
+    Promise.all(clients.map((child, index) => ask<MachinesAnswer>(child, toOrder(index))));
   const measured: MachinesMeasurement[] = [];
   let opened = 0;
   for (const machines of counts) {
     const names = Array.from({ length: machines - opened }, (_, index) => `m${opened + index}`);
-    const { address } = database;
     // Those that run would keep the database too busy to open others.
     await tell(() => ({ kind: 'rest' }));
-    await tell((index) => ({ kind: 'open', address, load, names: names.filter((_, at) => at % processes === index) }));
+    await tell((index) => ({ kind: 'open', servers, load, names: names.filter((_, at) => at % processes === index) }));
     await probe.run(startRunning);
     opened = machines;
     await tell(() => ({ kind: 'start' }));
     await pause(settleMs);
     await tell(() => ({ kind: 'measure' }));
+    await readServerCpuMs();
     const activity = await probe.watch(pause(windowMs));
-    measured.push(toMeasurement(machines, await tell(() => ({ kind: 'read' })), activity));
+    const serverCpuMs = await readServerCpuMs();
+    measured.push(toMeasurement(machines, await tell(() => ({ kind: 'read' })), { activity, serverCpuMs }));
     console.error(`${machines} machines: ${describe(measured.at(-1))}`);
   }
   return toReport(measured);
 }
 
-/** What was claimed runs, on all backends alike, in one statement: 100,000 ways through all stages would take an hour. Leases start again. */
-const startRunning = `BEGIN;
-  UPDATE rollouts SET state = 'run', backend = 'backend-' || seq % ${backends}, backend_version = 0, context_tokens = 8000 WHERE state = 'init';
-  UPDATE workers SET lease_until = (1000 * extract(epoch FROM clock_timestamp()))::bigint + ${firstLeaseMs} WHERE ended_at IS NULL;
-  SELECT append_log('[]'::json, '{}'::bigint[], 'none');
-  COMMIT; ANALYZE rollouts, submissions, workers, events`;
+/** What was claimed runs, on all backends alike, in one statement: 100,000 ways through all stages would take an hour. */
+const startRunning = `UPDATE rollouts SET state = 'run', backend = 'backend-' || seq % ${backends}, backend_version = 0, context_tokens = 8000
+  WHERE state = 'init'; ANALYZE rollouts, submissions, workers, events`;
 
 /** Enough for all machines, and for what ends meanwhile. */
 async function prepare(database: PostgresServer, machines: number): Promise<void> {
@@ -92,28 +101,28 @@ async function prepare(database: PostgresServer, machines: number): Promise<void
   }
 }
 
-/** The server: reads every event. */
-async function openServer(stack: AsyncDisposableStack, address: string): Promise<void> {
-  const store = stack.use(await openStore(address, { clock: systemClock, log: silentLog }));
-  stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log: silentLog }));
+function forkProgram(program: string): ChildProcess {
+  return fork(fileURLToPath(new URL(program, import.meta.url)), {
+    execArgv: ['--disable-warning=ExperimentalWarning', '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON'],
+  });
 }
 
-function forkClient(): ChildProcess {
-  return fork(fileURLToPath(new URL('./machines-process.ts', import.meta.url)), { execArgv: ['--disable-warning=ExperimentalWarning'] });
-}
-
-async function ask(child: ChildProcess, order: MachinesOrder): Promise<MachinesAnswer> {
+async function ask<Answer extends object>(child: ChildProcess, order: MachinesOrder | ServerOrder): Promise<Answer> {
   const over = new AbortController();
   const [message, exit] = [once(child, 'message', over), once(child, 'exit', over)];
   for (const one of [message, exit]) one.catch(() => {}); // the other came first
   child.send(order);
   const [answer] = await Promise.race([message, exit]);
   over.abort();
-  if (typeof answer !== 'object' || answer === null) throw new Error(`a process of machines ended with ${answer}`);
-  return answer as MachinesAnswer;
+  if (typeof answer !== 'object' || answer === null) throw new Error(`a process of the simulation ended with ${answer}`);
+  return answer as Answer;
 }
 
-function toMeasurement(machines: number, answers: readonly MachinesAnswer[], activity: DatabaseActivity): MachinesMeasurement {
+function toMeasurement(
+  machines: number,
+  answers: readonly MachinesAnswer[],
+  { activity, serverCpuMs }: Pick<MachinesMeasurement, 'activity' | 'serverCpuMs'>,
+): MachinesMeasurement {
   const sum = (pick: (answer: MachinesAnswer) => number) => answers.reduce((total, answer) => total + pick(answer), 0);
   const msOf = (call: TimedCall) => answers.flatMap(({ ms }) => ms[call]);
   return {
@@ -125,6 +134,7 @@ function toMeasurement(machines: number, answers: readonly MachinesAnswer[], act
     leasesEnded: sum(({ leasesEnded }) => leasesEnded),
     failed: sum(({ failed }) => failed),
     clientCpuMs: sum(({ cpuMs }) => cpuMs),
+    serverCpuMs,
     activity,
   };
 }
@@ -140,9 +150,13 @@ function toReport(measured: readonly MachinesMeasurement[]): BenchReport {
         claim: `${most?.machines.toLocaleString('en')} machines end at least ${100 * wanted} % of the rollouts that are due; the most that do are ${kept.at(-1)?.machines ?? 0}`,
         kept: kept.length === measured.length,
       },
+      {
+        claim: `PostgreSQL needs at most ${mostCpuMs} ms of a processor for a rollout with ${most?.machines.toLocaleString('en')} machines`,
+        kept: most !== undefined && cpuOf(most) <= mostCpuMs,
+      },
     ],
     notes: [
-      `Every machine is one worker with ${load.inFlight} rollouts of ${load.turns} turns, ${load.turnMs / 1000} s a turn, with two connections of its own. The calls are those of a worker; sandboxes and backends take no part. The simulated machines share the cores with PostgreSQL.`,
+      `Every machine is one worker with ${load.inFlight} rollouts of ${load.turns} turns, ${load.turnMs / 1000} s a turn, and reaches the store through servers, over HTTP. The calls are those of a worker; sandboxes and backends take no part, and trajectories are short. Simulated machines and servers share the cores with PostgreSQL, so CPU for a rollout is the figure to compare; how many machines it takes to fill a core follows from it.`,
       ...measured.map((one) => `${one.machines} machines: ${describe(one)}.`),
     ],
   };
@@ -154,19 +168,34 @@ function isKept({ ended, due }: MachinesMeasurement): boolean {
 
 function toRows(one: MachinesMeasurement, at: number): BenchRow[] {
   const { machines, due, ended, ms } = one;
-  const first = 4 * at;
+  const first = 6 * at;
   return [
     { what: `${machines} machines: rollouts due`, unit: '1/s', samples: [due], larger: 'better' },
     { what: `${machines} machines: rollouts ended`, unit: '1/s', samples: [ended], larger: 'better', against: first },
-    { what: `${machines} machines: a renewal`, unit: 'ms', samples: ms.renew, ...(at > 0 && { against: 2 }) },
-    { what: `${machines} machines: a claim`, unit: 'ms', samples: ms.claim, ...(at > 0 && { against: 3 }) },
+    { what: `${machines} machines: CPU of PostgreSQL for a rollout`, unit: 'ms', samples: [cpuOf(one)], ...(at > 0 && { against: 2 }) },
+    {
+      what: `${machines} machines: CPU of the servers for a rollout`,
+      unit: 'ms',
+      samples: [one.serverCpuMs / endsOf(one)],
+      ...(at > 0 && { against: 3 }),
+    },
+    { what: `${machines} machines: a renewal`, unit: 'ms', samples: ms.renew, ...(at > 0 && { against: 4 }) },
+    { what: `${machines} machines: a claim`, unit: 'ms', samples: ms.claim, ...(at > 0 && { against: 5 }) },
   ];
+}
+
+function endsOf({ ended, activity }: MachinesMeasurement): number {
+  return Math.max(1, ended * activity.seconds);
+}
+
+function cpuOf(one: MachinesMeasurement): number {
+  return one.activity.cpuMs / endsOf(one);
 }
 
 /** Where the time went. */
 function describe(one: MachinesMeasurement | undefined): string {
   if (one === undefined) return '';
-  const { activity, clientCpuMs, leasesEnded, failed, ms } = one;
+  const { activity, clientCpuMs, serverCpuMs, leasesEnded, failed, ms } = one;
   const perSecond = (value: number) => Math.round(value / activity.seconds).toLocaleString('en');
   const cores = (cpuMs: number) => (cpuMs / 1000 / activity.seconds).toFixed(2);
   const all = activity.statements.reduce((sum, { totalMs }) => sum + totalMs, 0);
@@ -178,9 +207,9 @@ function describe(one: MachinesMeasurement | undefined): string {
     );
   const waits = activity.waits.slice(0, 4).map(({ what, share }) => `${what} ${Math.round(100 * share)} %`);
   return [
-    `PostgreSQL used ${cores(activity.cpuMs)} cores and the simulation ${cores(clientCpuMs)}, ${perSecond(activity.commits)} transactions and ${perSecond(activity.walBytes / 1024)} KiB of log a second`,
+    `PostgreSQL used ${cores(activity.cpuMs)} cores, ${cpuOf(one).toFixed(1)} ms for a rollout, the servers ${cores(serverCpuMs)} and the simulation ${cores(clientCpuMs)}, ${perSecond(activity.commits)} transactions and ${perSecond(activity.walBytes / 1024)} KiB of log a second`,
     `${perSecond(one.ended * activity.seconds)} ends, ${Math.round(one.turnsWritten)} turns, ${perSecond(ms.renew.length)} renewals a second, ${leasesEnded} leases ended, ${failed} calls failed`,
-    `p99 of a renewal ${p99(ms.renew)}, of a look ${p99(ms.look)}`,
+    `p99 of a renewal ${p99(ms.renew)}, of a claim ${p99(ms.claim)}, of an end ${p99(ms.end)}`,
     `statements: ${top.join('; ')}`,
     `processes: ${waits.join(', ')}`,
   ].join('. ');

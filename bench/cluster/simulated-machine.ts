@@ -1,14 +1,15 @@
-// A machine without sandboxes and backends, for the simulation of many: it has its own connections to a real store and makes the calls of
-// one worker at the same pace: it renews its lease, reads events, writes its turns, ends rollouts and claims others in their place.
+// A machine without sandboxes and backends, for the simulation of many: it knows only the addresses of servers, as a worker that joined, and
+// makes the calls of one worker at the same pace: it renews its lease, waits for events, writes its turns, ends rollouts and claims others.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { type WorkerId, workerId } from '@millrace/protocol';
 import { makeReport, makeResult, makeTrajectory } from '@millrace/testkit';
 import { pauseAfter, systemClock } from '../../packages/base/src/clock.ts';
 import { silentLog } from '../../packages/base/src/log.ts';
+import type { Claim } from '../../packages/store/src/claim.ts';
 import { EventTail, workerEvents } from '../../packages/store/src/event-tail.ts';
-import { openStore } from '../../packages/store/src/open/open-store.ts';
-import type { Claim, Store } from '../../packages/store/src/store.ts';
+import { openRemoteStore } from '../../packages/store/src/remote/remote-store.ts';
+import type { WorkerStore } from '../../packages/store/src/worker-store.ts';
 import { flushPause } from '../../packages/worker/src/pipeline/turn-reporter.ts';
 import { loadsPause, toRenewPause } from '../../packages/worker/src/pipeline/worker-report.ts';
 
@@ -21,12 +22,12 @@ export interface SimulatedLoad {
 }
 
 /** The calls that are timed. */
-export const timedCalls = ['renew', 'look', 'loads', 'claim', 'move', 'end', 'turns'] as const;
+export const timedCalls = ['renew', 'loads', 'claim', 'move', 'end', 'turns'] as const;
 export type TimedCall = (typeof timedCalls)[number];
 
 /** Milliseconds of each call, and how many leases ended. */
 export class CallTimes {
-  readonly ms: Record<TimedCall, number[]> = { renew: [], look: [], loads: [], claim: [], move: [], end: [], turns: [] };
+  readonly ms: Record<TimedCall, number[]> = { renew: [], loads: [], claim: [], move: [], end: [], turns: [] };
   turnsWritten = 0;
   leasesEnded = 0;
   failed = 0;
@@ -41,24 +42,31 @@ export class CallTimes {
 
 /** As a worker does. */
 const tailGapMs = 20;
-/** Until it starts. */
-export const firstLeaseMs = 300_000;
+const namesMs = 5_000;
 const rules = { maxLosses: 10, retryDelayMs: 1_000 };
 
 export class SimulatedMachine implements AsyncDisposable {
-  readonly #store: Store;
+  readonly #store: WorkerStore;
   readonly #load: SimulatedLoad;
   readonly #name: string;
   readonly #times: () => CallTimes;
   #stop = new AbortController();
+  readonly #closing = new AbortController();
+  #renewing = Promise.resolve();
   #loops: Promise<void>[] = [];
   readonly #held = new Map<string, Claim>();
+  #claiming = Promise.resolve();
   #id: WorkerId;
   #lives = 0;
   #flushedAt = 0;
   #loadsAt = 0;
+  #namedAt = Number.NEGATIVE_INFINITY;
 
-  private constructor(store: Store, name: string, { load, times }: { readonly load: SimulatedLoad; readonly times: () => CallTimes }) {
+  private constructor(
+    store: WorkerStore,
+    name: string,
+    { load, times }: { readonly load: SimulatedLoad; readonly times: () => CallTimes },
+  ) {
     this.#store = store;
     this.#name = name;
     this.#load = load;
@@ -66,14 +74,19 @@ export class SimulatedMachine implements AsyncDisposable {
     this.#id = this.#nextId();
   }
 
-  /** Registers it and claims all that it holds, which are in init then. */
+  /** Registers it and claims all that it holds, which are in init then. From then on it renews its lease, as long as it is open. */
   static async open(
-    address: string,
+    servers: readonly string[],
     name: string,
     options: { readonly load: SimulatedLoad; readonly times: () => CallTimes },
   ): Promise<SimulatedMachine> {
-    const machine = new SimulatedMachine(await openStore(address, { clock: systemClock, log: silentLog, hints: 'work' }), name, options);
+    const machine = new SimulatedMachine(openRemoteStore({ servers, log: silentLog }), name, options);
     await machine.#register();
+    machine.#renewing = machine.#repeat(
+      () => machine.#renew(),
+      (tookMs) => pauseAfter(tookMs, toRenewPause(options.load.leaseMs)),
+      machine.#closing.signal,
+    );
     await machine.#fill();
     return machine;
   }
@@ -84,10 +97,6 @@ export class SimulatedMachine implements AsyncDisposable {
     const { inFlight, turns, turnMs } = this.#load;
     const endEveryMs = (turns * turnMs) / inFlight;
     this.#loops.push(
-      this.#repeat(
-        () => this.#renew(),
-        (tookMs) => pauseAfter(tookMs, toRenewPause(this.#load.leaseMs)),
-      ),
       this.#repeat(
         () => this.#writeTurns(),
         (tookMs) => pauseAfter(tookMs, flushPause),
@@ -110,6 +119,8 @@ export class SimulatedMachine implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.rest();
+    this.#closing.abort();
+    await this.#renewing;
     await this.#store[Symbol.asyncDispose]();
   }
 
@@ -119,22 +130,35 @@ export class SimulatedMachine implements AsyncDisposable {
   }
 
   async #register(): Promise<void> {
-    await this.#store.registerWorker({ id: this.#id, host: this.#name, pid: process.pid }, { leaseMs: firstLeaseMs });
+    await this.#store.registerWorker({ id: this.#id, host: this.#name, pid: process.pid }, { leaseMs: this.#load.leaseMs });
+  }
+
+  /** A renewal names what it holds, so none may be under way. */
+  async #claim(limit: number): Promise<readonly Claim[]> {
+    const turn = this.#claiming;
+    const done = Promise.withResolvers<void>();
+    this.#claiming = done.promise;
+    await turn;
+    try {
+      const claims = await this.#store.claim(this.#id, limit);
+      for (const claim of claims) this.#held.set(claim.id, claim);
+      return claims;
+    } finally {
+      done.resolve();
+    }
   }
 
   async #fill(): Promise<void> {
-    for (const claim of await this.#store.claim(this.#id, this.#load.inFlight)) this.#held.set(claim.id, claim);
+    await this.#claim(this.#load.inFlight);
   }
 
   async #run(claim: Claim): Promise<void> {
-    this.#held.set(claim.id, claim);
     await this.#times().time('move', () => this.#store.move(claim, 'ready'));
     await this.#times().time('move', () => this.#store.move(claim, 'run'));
     await this.#times().time('move', () => this.#store.place(claim, {}));
   }
 
-  async #repeat(work: () => Promise<void>, toPauseMs: (tookMs: number) => number): Promise<void> {
-    const { signal } = this.#stop;
+  async #repeat(work: () => Promise<void>, toPauseMs: (tookMs: number) => number, signal: AbortSignal = this.#stop.signal): Promise<void> {
     const rest = (ms: number) => pause(Math.max(0, ms), undefined, { signal }).catch(() => {}); // the loop ends
     await rest(Math.random() * toPauseMs(0));
     while (!signal.aborted) {
@@ -149,14 +173,22 @@ export class SimulatedMachine implements AsyncDisposable {
   async #renew(): Promise<void> {
     const store = this.#store;
     const { leaseMs } = this.#load;
-    const claims = [...this.#held.values()].map(({ id, attempt }) => ({ id, attempt }));
     const report = makeReport(1);
-    const [{ alive }] = await this.#times().time('renew', () =>
+    const turn = this.#claiming;
+    const done = Promise.withResolvers<void>();
+    this.#claiming = done.promise;
+    await turn;
+    const startedAt = performance.now();
+    const claims = [...this.#held.values()].map(({ id, attempt }) => ({ id, attempt }));
+    const isNaming = startedAt - this.#namedAt >= namesMs;
+    if (isNaming) this.#namedAt = startedAt;
+    const renewed = this.#times().time('renew', () =>
       Promise.all([
-        store.renew(this.#id, { leaseMs, report, held: { claims, ...rules } }),
+        store.renew(this.#id, { leaseMs, report, ...(isNaming && { held: { claims, ...rules } }) }),
         store.reportGate(this.#id, { pause: 0, generating: claims.length }),
       ]),
     );
+    const [{ alive }] = await renewed.finally(() => done.resolve());
     if (!alive) {
       this.#times().leasesEnded += 1;
       this.#held.clear();
@@ -164,11 +196,10 @@ export class SimulatedMachine implements AsyncDisposable {
       await this.#register();
       await this.#fill();
     }
-    await this.#times().time('look', () => store.expire({ leaseMs, ...rules }));
     if (performance.now() < this.#loadsAt) return;
-    const startedAt = performance.now();
+    const lookedAt = performance.now();
     await this.#times().time('loads', () => store.backendLoads());
-    this.#loadsAt = performance.now() + pauseAfter(performance.now() - startedAt, loadsPause);
+    this.#loadsAt = performance.now() + pauseAfter(performance.now() - lookedAt, loadsPause);
   }
 
   /** The turns that ended since the last time. */
@@ -200,7 +231,7 @@ export class SimulatedMachine implements AsyncDisposable {
       await this.#times().time('end', () => store.finish(oldest, ending));
       this.#held.delete(oldest.id);
     }
-    const claimed = await this.#times().time('claim', () => store.claim(this.#id, 1));
+    const claimed = await this.#times().time('claim', () => this.#claim(1));
     for (const claim of claimed) await this.#run(claim);
   }
 

@@ -9,7 +9,7 @@ import { backendId, workerId } from '@millrace/protocol';
 import { makeRandom, makeRollout, makeTempFolder, moveUpTo } from '@millrace/testkit';
 import { chooseBackend } from '../../packages/store/src/backends/routing.ts';
 import { openSqliteStore } from '../../packages/store/src/sqlite/sqlite.ts';
-import type { Claim } from '../../packages/store/src/store.ts';
+import type { Claim } from '../../packages/store/src/claim.ts';
 import type { BackendLease } from '../../packages/worker/src/inference/pool/lease.ts';
 import { BackendPool } from '../../packages/worker/src/inference/pool/pool.ts';
 import type { BenchReport, BenchRow } from '../report/report.ts';

@@ -88,7 +88,7 @@ export interface Client extends Forks, AsyncDisposable {
   /** The machines with workers; those that are gone are shown for ten minutes. */
   machines(options?: CallOptions): Promise<readonly MachineView[]>;
   /** What a worker on another machine needs, with the password of the store. The key must have every right. */
-  workerSettings(options?: CallOptions): Promise<WorkerSettings>;
+  workerSettings(options?: CallOptions & { readonly wire?: number }): Promise<WorkerSettings>;
   readonly policy: {
     get(options?: CallOptions): Promise<PolicyView>;
     /** Resolves when no request is being sampled. */
@@ -159,7 +159,8 @@ export function openClient(options: ClientOptions): Client {
     status,
     machines: async (callOptions = {}) =>
       (await transport.json({ method: 'GET', path: routes.listMachines.path, ...callOptions }, machineList)).machines,
-    workerSettings: (callOptions = {}) => transport.json({ method: 'GET', path: routes.getJoin.path, ...callOptions }, workerSettings),
+    workerSettings: ({ wire, ...callOptions } = {}) =>
+      transport.json({ method: 'GET', path: routes.getJoin.path, query: { wire }, ...callOptions }, workerSettings),
     policy: openPolicy(transport),
     batches: openBatches(transport),
     evaluations: openEvaluations(transport),

@@ -45,14 +45,20 @@ export type MachineView = z.infer<typeof machineView>;
 
 export const machineList = z.object({ machines: z.array(machineView) });
 
-/** The settings that workers share with the service. They hold the address of the store with its password. */
+/** The settings that workers share with the service. For a worker that names no wire, they hold the address of the store with its password. */
 export const workerSettings = z.object({
   config: z
     .record(z.string(), z.unknown())
     .describe('The configuration of the service, without keys and without what is local to a machine.'),
+  wire: z
+    .int()
+    .optional()
+    .describe(
+      'The wire of the calls of workers that the service answers. The settings then name no store: workers reach it through servers.',
+    ),
   local_store: z
     .object({ machine: z.string(), machine_id: z.string() })
     .nullable()
-    .describe('The machine that holds the store, if the store is a file: only workers of that machine can join.'),
+    .describe('The machine that holds the store, if the store is a file: only workers of that machine can join without a wire.'),
 });
 export type WorkerSettings = z.infer<typeof workerSettings>;

@@ -31,10 +31,12 @@ import {
   isPostgresAddress,
   Leadership,
   openBlobs,
+  openRemoteStore,
   openStore,
   type Store,
   toDiskLimits,
   toStoreAddress,
+  type WorkerStore,
 } from '@millrace/store';
 import { openTracing } from '@millrace/tracing';
 import { BackendPool, GatewayHost, probeNewServer, sampleTokenizer, Worker } from '@millrace/worker';
@@ -68,6 +70,8 @@ interface ProcessOptions {
   readonly scenarios?: Scenarios;
   /** For a worker: in its ids. Made at its start where it is absent. */
   readonly launch?: string;
+  /** For a worker that reaches the store through servers: its key of the service. */
+  readonly key?: string | undefined;
 }
 
 export async function openServer(config: ServiceConfig, options: ProcessOptions): Promise<RunningServer> {
@@ -94,7 +98,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     config: config.http,
     clock: systemClock,
     sandboxes: describeSandboxes(config),
-    workerSettings: () => toWorkerSettings(config),
+    workerSettings: (wire) => toWorkerSettings(config, wire),
     tokenizer: config.model.tokenizer,
   });
   stack.defer(() => app.close());
@@ -149,7 +153,7 @@ export interface RunningWorker extends AsyncDisposable {
 export async function openWorker(config: ServiceConfig, options: ProcessOptions): Promise<RunningWorker> {
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openServiceStore(config, log, 'work'));
+  const store = stack.use(await openWorkerStore(config, options));
   const loopLag = stack.use(openLoopLag());
   const bare = await orStartError(() => openDriver(config, log));
   const layers = openLayers(config, bare);
@@ -277,6 +281,16 @@ export async function openServiceStore(config: ServiceConfig, log: Log, hints: H
   const blobs = await openBlobs(config.store.blobs, process.env);
   const onDeath = (error: Error) => exit(error, log);
   return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, hints, onDeath });
+}
+
+/** What workers and their supervisor use: the store itself, or servers in its place. */
+export async function openWorkerStore(
+  config: ServiceConfig,
+  { log, key }: ProcessOptions,
+  hints: HintScope = 'work',
+): Promise<WorkerStore> {
+  const { servers } = config.store;
+  return servers.length === 0 ? await openServiceStore(config, log, hints) : openRemoteStore({ servers, key, log });
 }
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */

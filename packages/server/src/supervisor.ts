@@ -10,7 +10,7 @@ import type { Log } from '@millrace/base/log';
 import { findParts } from '@millrace/base/parts';
 import { messageOf } from '@millrace/protocol';
 import { sweepRunFolder } from '@millrace/sandbox';
-import type { Store } from '@millrace/store';
+import type { WorkerStore } from '@millrace/store';
 import type { ServiceConfig } from './config.ts';
 import { StartError } from './service.ts';
 import type { LogFormat } from './text-log.ts';
@@ -19,7 +19,9 @@ import { cannotStartCode, type OpenedModel, toPulseMs, type WorkerOrder, workerR
 interface SupervisorOptions {
   readonly count: number;
   readonly config: ServiceConfig;
-  readonly store: Store;
+  readonly store: Pick<WorkerStore, 'workers' | 'dropWorker'>;
+  /** Of the service, for workers that reach the store through servers. */
+  readonly key?: string | undefined;
   readonly log: Log;
   /** How the workers log. */
   readonly logFormat: LogFormat;
@@ -165,7 +167,7 @@ export class Supervisor implements AsyncDisposable {
   }
 
   async #runWorker(): Promise<WorkerExit> {
-    const { config, log, logFormat, workerMain = findParts().worker } = this.#options;
+    const { config, key, log, logFormat, workerMain = findParts().worker } = this.#options;
     const startedAt = performance.now();
     const launch = randomUUID().slice(0, 8);
     // In its own session: a Ctrl-C in the terminal reaches neither the worker nor its sandboxes.
@@ -186,7 +188,7 @@ export class Supervisor implements AsyncDisposable {
       last = { reason: `a worker process could not be started: ${messageOf(error)}` };
       return [1, null];
     });
-    const order: WorkerOrder = { config, logFormat, launch };
+    const order: WorkerOrder = { config, logFormat, launch, key };
     child.send(order, (error) => {
       // A worker that left before it got its order says why itself.
       const isGone = error !== null && 'code' in error && error.code === 'EPIPE';

@@ -6,7 +6,12 @@ import { serviceConfig } from './config.ts';
 import { logFormats } from './text-log.ts';
 
 /** The first and only message to a worker. */
-export const workerOrder = z.object({ config: serviceConfig, logFormat: z.enum(logFormats), launch: z.string() });
+export const workerOrder = z.object({
+  config: serviceConfig,
+  logFormat: z.enum(logFormats),
+  launch: z.string(),
+  key: z.string().optional(),
+});
 export type WorkerOrder = z.infer<typeof workerOrder>;
 
 /** What a worker learned when it opened its model. */

@@ -12,7 +12,7 @@ import { cannotStartCode, toPulseMs, type WorkerMessage, workerOrder } from './w
 // A Ctrl-C reaches every process of the terminal; the server decides what it means.
 process.on('SIGINT', () => {});
 const [message] = await once(process, 'message');
-const { config, logFormat, launch } = workerOrder.parse(message);
+const { config, logFormat, launch, key } = workerOrder.parse(message);
 const log = openProcessLog(logFormat, 'worker');
 process.on('uncaughtException', (error) => void stop(error, 1));
 
@@ -37,7 +37,7 @@ process.exit(0);
 
 async function open(): Promise<RunningWorker> {
   try {
-    return await openWorker(config, { log, launch });
+    return await openWorker(config, { log, launch, key });
   } catch (error) {
     return await stop(error, error instanceof StartError ? cannotStartCode : 1);
   }

@@ -20,7 +20,7 @@ export const workerEvents = [
 ] as const satisfies readonly EventKind[];
 
 interface EventTailOptions {
-  readonly store: Store;
+  readonly store: Pick<Store, 'events' | 'onHint'>;
   /** The tail starts with the first event above this id. */
   readonly after: number;
   readonly kinds?: readonly EventKind[];

@@ -30,10 +30,21 @@ export type {
 export { parseBlobPlace } from './blob-place.ts';
 export type { BlobStore } from './blobs/blob-store.ts';
 export { openBlobs } from './blobs/open-blobs.ts';
+export { type Claim, type Ending, longestDelayMs } from './claim.ts';
 export { type DiskLimits, unlimitedDisk } from './disk-budget.ts';
 export type { EvaluationPlan, EvaluationRecord, NewEvaluation, ScoreCount, TaskRecord, UnbegunEvaluation } from './evaluation-store.ts';
 export { EventTail, workerEvents } from './event-tail.ts';
 export { type HintScope, openStore } from './open/open-store.ts';
+export { openRemoteStore } from './remote/remote-store.ts';
+export {
+  awaitedKinds,
+  eventsWait,
+  isCallName,
+  runWorkerCall,
+  toWireFault,
+  type WorkerEventsPage,
+  workerWire,
+} from './remote/worker-calls.ts';
 export { type RetentionAges, retentionConfig, toRetentionAges } from './retention-ages.ts';
 export type { NewRollout, RolloutRecord } from './rollout-record.ts';
 export { toRolloutView, toTime } from './rollout-view.ts';
@@ -43,19 +54,11 @@ export { backupStore, restoreStore } from './sqlite/admin/backup.ts';
 export { type CompactReport, compactStore, compactWholeStore } from './sqlite/admin/compact.ts';
 export { readStoreStats, type StoreStats } from './sqlite/admin/stats.ts';
 export { openSqliteStore } from './sqlite/sqlite.ts';
-export {
-  type Claim,
-  type ClaimedRollout,
-  type Ending,
-  longestDelayMs,
-  type NewEvent,
-  type Store,
-  type StoreSize,
-  type WorkerRecord,
-} from './store.ts';
+export type { ClaimedRollout, NewEvent, Store, StoreSize, WorkerRecord } from './store.ts';
 export { hidePassword, isPostgresAddress, storeFile, toStoreAddress } from './store-address.ts';
 export { storeConfig, toDiskLimits } from './store-config.ts';
 export { StoreError, StoreFault } from './store-fault.ts';
 export type { NewTrainerStep, TrainerStepRecord } from './trainer-store.ts';
 export type { LoggedTurn, TurnAppend } from './turn-log.ts';
 export { type ClassLoad, hasLabels, labelsOf, toScenarioLabel } from './work-class.ts';
+export type { WorkerStore } from './worker-store.ts';

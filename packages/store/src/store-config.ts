@@ -13,6 +13,12 @@ export const storeConfig = z.strictObject({
     .describe(
       'A PostgreSQL database, `postgres://user@host:port/database`, or the path of a SQLite file; `millrace.db` in the data folder unless set. Keep a password in PGPASSWORD or ~/.pgpass.',
     ),
+  servers: z
+    .array(z.url({ protocol: /^https?$/ }))
+    .default([])
+    .describe(
+      'For workers: servers through which they reach the store, any of which will do, with the key in MILLRACE_KEY. `millrace worker --join` sets it; a server ignores it.',
+    ),
   budgetMib: z
     .number()
     .gt(0)

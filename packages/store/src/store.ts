@@ -22,6 +22,7 @@ import type {
 import type { BackendLoad, CacheSize, OldestOn, Placements } from './backends/placements.ts';
 import type { PolicyRecord, ResumePolicy } from './backends/policy-record.ts';
 import type { BatchStore } from './batch-store.ts';
+import type { Claim, Ending, HeldClaims, LossRules, PackedTrajectory } from './claim.ts';
 import type { EvaluationStore } from './evaluation-store.ts';
 import type { RetentionAges } from './retention-ages.ts';
 import type { NewRollout, RolloutRecord } from './rollout-record.ts';
@@ -29,35 +30,6 @@ import type { ServerStore } from './servers/server-store.ts';
 import type { TrainerStore } from './trainer-store.ts';
 import type { TurnLog } from './turn-log.ts';
 import type { ClassLoad, WorkClass } from './work-class.ts';
-
-/** One worker's right to write one attempt of a rollout. A write under an outdated claim changes nothing. */
-export interface Claim {
-  readonly id: RolloutId;
-  readonly worker: WorkerId;
-  readonly attempt: number;
-}
-
-/** No rollout waits longer than this before it is retried. */
-export const longestDelayMs = 60_000;
-
-/** For how long a rollout is passed over because its siblings run on another machine. */
-export const longestPassMs = 5_000;
-
-/** What happens to a rollout that lost its worker. */
-export interface LossRules {
-  /** At this many losses it fails with `worker-lost`. */
-  readonly maxLosses: number;
-  /**
-   * How long it waits after the first loss; twice as long after each further one, up to `longestDelayMs`. None unless set. The time
-   * until a lease ended counts.
-   */
-  readonly retryDelayMs?: number;
-}
-
-/** What a worker holds, as it names it in a renewal. */
-export interface HeldClaims extends LossRules {
-  readonly claims: readonly Pick<Claim, 'id' | 'attempt'>[];
-}
 
 export interface ClaimedRollout extends Claim {
   readonly submission: Submission;
@@ -75,17 +47,9 @@ export type SubmitOutcome =
   | { readonly kind: 'conflict'; readonly ids: readonly RolloutId[] }
   | { readonly kind: 'full'; readonly queued: number };
 
-/** A `done` rollout with a failure: the agent caused it, and the reward is the lowest of its scenario. */
-export type Ending = KeptTurns &
-  (
-    | { readonly state: 'done'; readonly result: RolloutResult; readonly trajectory: Trajectory; readonly failure?: Failure }
-    | { readonly state: 'failed'; readonly failure: Failure; readonly result?: RolloutResult; readonly trajectory?: Trajectory }
-    | { readonly state: 'cancelled'; readonly result?: RolloutResult; readonly trajectory?: Trajectory }
-  );
-
-interface KeptTurns {
-  /** The turn log is kept, for forks. */
-  readonly keepsTurns?: true;
+/** The call may be the second of its kind, because the reply to the first was lost. */
+export interface Repeat {
+  readonly isRepeated?: boolean;
 }
 
 export interface NewEvent {
@@ -195,16 +159,26 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
    * `longestPassMs` goes before all of these.
    */
   claim(worker: WorkerId, limit: number, labels?: MachineLabels): Promise<readonly ClaimedRollout[]>;
-  /** Moves a claimed rollout to its next state. False when fenced: the claim no longer belongs to this worker. */
-  move(claim: Claim, to: 'ready' | 'run' | 'evaluate'): Promise<boolean>;
+  /**
+   * The rollouts in init of a live worker that it does not name: the reply to their claim was lost. No claim of the worker may be under way.
+   */
+  unanswered(worker: WorkerId, named: readonly Pick<Claim, 'id' | 'attempt'>[]): Promise<readonly ClaimedRollout[]>;
+  /**
+   * Moves a claimed rollout to its next state. False when fenced: the claim no longer belongs to this worker. A repeated move to where the
+   * rollout is changes nothing and is true.
+   */
+  move(claim: Claim, to: 'ready' | 'run' | 'evaluate', options?: Repeat): Promise<boolean>;
   /**
    * For a rollout in evaluate that is judged apart, once its worker judged an agent that did nothing: if the worker dies now, the rollout
    * is done with this result and `policy-failed`. Any other write about the rollout drops this, and so does the end of a worker whose
    * last report says `draining`. False when fenced.
    */
-  endIfLost(claim: Claim, ending: { readonly result: RolloutResult; readonly trajectory: Trajectory }): Promise<boolean>;
-  /** Ends it: writes state, result, failure and trajectory in one transaction. False when fenced: nothing was written. */
-  finish(claim: Claim, ending: Ending): Promise<boolean>;
+  endIfLost(claim: Claim, ending: { readonly result: RolloutResult; readonly trajectory: Trajectory | PackedTrajectory }): Promise<boolean>;
+  /**
+   * Ends it: writes state, result, failure and trajectory in one transaction. False when fenced: nothing was written. True for a repeated call
+   * if the rollout ended in this way under this attempt.
+   */
+  finish(claim: Claim, ending: Ending, options?: Repeat): Promise<boolean>;
   /** Returns it to the queue after a retryable failure, which is counted and added to `failures`. It can be claimed after `delayMs`. False when fenced. */
   retry(claim: Claim, failure: Failure, options: { readonly delayMs: number }): Promise<boolean>;
   /**

@@ -88,4 +88,4 @@ export {
 } from './suites/store/bed/bed.ts';
 export { makeBatch, makeGroup, makeTasks, toBatch, toGroup } from './suites/store/bed/bed-batches.ts';
 export { type Course, SimulatedPipeline, type SimulatedPipelineOptions } from './suites/store/bed/simulated-pipeline.ts';
-export { defineStoreSuite } from './suites/store/store-suite.ts';
+export { defineStoreSuite, defineWorkerStoreSuite } from './suites/store/store-suite.ts';

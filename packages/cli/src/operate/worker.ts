@@ -15,8 +15,10 @@ export const workerCommand: Command = {
     ...configOptions,
     join: {
       type: 'string',
+      multiple: true,
       value: 'URL',
-      describe: 'Takes settings and the address of the store from the service at this address. Needs a key with every right.',
+      describe:
+        'Takes settings from the service at this address, and works for it through this server. May be repeated: any of the servers will do.',
     },
     key: { type: 'string', value: 'KEY', describe: 'Key of that service; MILLRACE_KEY by default.' },
     workers: { type: 'string', value: 'N', describe: 'With --join: worker processes; one per core by default, at most 8.' },
@@ -25,8 +27,9 @@ export const workerCommand: Command = {
   examples: [
     'millrace worker --data .millrace --tokenizer models/qwen3',
     'millrace worker --join http://node-1:8007 --workers 16 --label gpu=none',
+    'millrace worker --join http://node-1:8007 --join http://node-2:8007',
   ],
-  run: (args, io) => (args.text('join') === undefined ? runOne(args, io) : runMachine(args, io)),
+  run: (args, io) => (args.list('join').length === 0 ? runOne(args, io) : runMachine(args, io)),
 };
 
 const finishing = 'millrace: finishing what runs; Ctrl-C again hands it back to the queue now\n';
@@ -53,8 +56,8 @@ async function runOne(args: Arguments, io: Io): Promise<number> {
 }
 
 async function runMachine(args: Arguments, io: Io): Promise<number> {
-  const url = args.text('join') ?? '';
-  checkHttpAddress(url, '--join ');
+  const servers = args.list('join');
+  for (const url of servers) checkHttpAddress(url, '--join ');
   const [asked, urged] = [new AbortController(), new AbortController()];
   const release = onStopAsked(io, (times) => {
     if (times > 2) process.exit(130);
@@ -65,11 +68,13 @@ async function runMachine(args: Arguments, io: Io): Promise<number> {
   const overrides = { ...toOverrides(args), ...toLabelOverrides(args) };
   const key = args.text('key') ?? (io.env.MILLRACE_KEY || undefined);
   try {
-    const config = await joinService({ url, overrides, signal: asked.signal, ...definedOf({ key, path: args.text('config') }) });
+    const config = await joinService({ servers, overrides, signal: asked.signal, ...definedOf({ key, path: args.text('config') }) });
     const log = openProcessLog(io.stderr.isTTY === true ? 'text' : 'json', 'worker');
     const onReady = () =>
-      void io.stderr.write(`millrace: ${count} ${count === 1 ? 'worker takes' : 'workers take'} rollouts of ${url}; Ctrl-C stops them\n`);
-    await runJoinedWorkers(config, { count, log, stop: asked.signal, urged: urged.signal, onReady });
+      void io.stderr.write(
+        `millrace: ${count} ${count === 1 ? 'worker takes' : 'workers take'} rollouts of ${servers.join(', ')}; Ctrl-C stops them\n`,
+      );
+    await runJoinedWorkers(config, { count, key, log, stop: asked.signal, urged: urged.signal, onReady });
     return 0;
   } finally {
     release();

@@ -16,6 +16,7 @@ import { millrace, openIo } from '../fake-io.ts';
 const main = join(import.meta.dirname, '../../src/main.ts');
 const key = 'a-key-with-every-right';
 const readKey = 'a-key-that-only-reads';
+const workerKey = 'a-key-of-a-machine-1';
 
 test('a worker that joins with an address and a key is a machine, and says when it leaves', { timeout: 120_000 }, async () => {
   await using folder = await makeTempFolder('join');
@@ -26,13 +27,14 @@ test('a worker that joins with an address and a key is a machine, and says when 
     'http.port': 0,
     'http.keys': [key],
     'http.readKeys': [readKey],
+    'http.workerKeys': [workerKey],
     'sandbox.warm.sandboxes': 0,
   });
   await using server = await openServer(config, { log: silentLog });
   const url = await server.listen();
   await using client = openClient({ url, key });
   const worker = spawn(process.execPath, [main, 'worker', '--join', url, '--workers', '1', '--label', 'disk=fast'], {
-    env: { ...process.env, MILLRACE_KEY: key, SLURMD_NODENAME: 'node-7', TMPDIR: folder.path },
+    env: { ...process.env, MILLRACE_KEY: workerKey, SLURMD_NODENAME: 'node-7', TMPDIR: folder.path },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const exited = once(worker, 'exit');
@@ -49,7 +51,7 @@ test('a worker that joins with an address and a key is a machine, and says when 
 
   const refused = await millrace(['worker', '--join', url, '--key', readKey], openIo());
   assert.equal(refused.code, 1);
-  assert.match(refused.err, /GET \/v1\/join needs a key with the right to admin/);
+  assert.match(refused.err, /GET \/v1\/join needs a key with the right to work/);
 });
 
 test('what a worker gets from the service holds its settings, absolute paths, and no key', async () => {
@@ -63,4 +65,7 @@ test('what a worker gets from the service holds its settings, absolute paths, an
   assert.deepEqual([settings.config.slurm, settings.config.run], [undefined, undefined]);
   assert.equal(readConfig(undefined, {}, settings.config).pipeline.leaseMs, 4000);
   assert.notEqual(settings.local_store, null, 'its store is a file of this machine');
+  const wired = await client.workerSettings({ wire: 1 });
+  assert.deepEqual([wired.wire, wired.local_store, wired.config.store, wired.config.data], [1, null, undefined, undefined]);
+  await assert.rejects(client.workerSettings({ wire: 2 }), { code: 'conflict', message: /replace the servers by the newer version first/ });
 });

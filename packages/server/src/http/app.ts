@@ -17,6 +17,8 @@ import { EventFeed } from './context/event-feed.ts';
 import { RecentEnds } from './context/recent-ends.ts';
 import { openStatus } from './context/status.ts';
 import { mountDashboard } from './dashboard/dashboard.ts';
+import { mountWorkerCalls } from './machines/worker-call-routes.ts';
+import { WorkerFeed } from './machines/worker-feed.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { mountProrl } from './prorl/prorl.ts';
 import { openGuard } from './request/auth.ts';
@@ -71,16 +73,19 @@ export async function openApp(options: AppOptions): Promise<App> {
   mountPolicy(app, context);
   mountTrainer(app, context);
   mountService(app, context);
+  mountWorkerCalls(app, context);
   mountProrl(app, context);
   const dashboard = await mountDashboard(app, context);
 
   const unsubscribe = options.tail.subscribe((events) => {
-    for (const reader of [context.waiters, context.feed, context.recentEnds, context.metrics, dashboard]) reader.push(events);
+    for (const reader of [context.waiters, context.feed, context.workerFeed, context.recentEnds, context.metrics, dashboard])
+      reader.push(events);
   });
   const drain = () => {
     draining.abort();
     context.waiters.close();
     context.feed.close();
+    context.workerFeed.close();
   };
   // Waiting requests would delay the close.
   app.addHook('preClose', async () => drain());
@@ -97,6 +102,7 @@ function makeContext({ tail: _, loopLag, ...options }: AppOptions, draining: Abo
     draining,
     status: openStatus({ store, clock, loopLag, recentEnds }),
     feed: new EventFeed(store, clock),
+    workerFeed: new WorkerFeed(store, clock),
     waiters: new EndWaiters(clock),
     recentEnds,
     metrics: openMetrics(),

@@ -2,6 +2,7 @@
 // claim together never wait for each other and never take the same rollout. With several machines, siblings go where siblings run.
 
 import type { RolloutId } from '@millrace/protocol';
+import { longestPassMs } from '../claim.ts';
 import { groupTaskColumn, toSubmission } from '../rows/operations/batch/group-task.ts';
 import {
   type ClaimEngine,
@@ -12,26 +13,27 @@ import {
   toClaimed,
 } from '../rows/operations/claims.ts';
 import { appendMoved, toMove } from '../rows/operations/transitions.ts';
-import { type ClaimedRollout, longestPassMs } from '../store.ts';
+import type { ClaimedRollout } from '../store.ts';
 import type { Transaction } from '../transaction.ts';
 import { fromStoredName, hasLabels } from '../work-class.ts';
 import { type DueClass, divideTurns } from './divide-turns.ts';
 
 /** More classes than any claim has room for: the first of each rank matter. */
-const mostClasses = 1_000;
+export const mostClasses = 1_000;
 
 /** The host of the worker, if there are workers on others too. */
 const preferringHost = `, CASE WHEN EXISTS (SELECT 1 FROM workers other WHERE other.host <> workers.host AND other.ended_at IS NULL)
   THEN host END AS preferring_host`;
+
+export const dueClassesSql = `SELECT seq, name, rank, weight, active, due, served FROM claimable_classes
+  ORDER BY rank DESC, active / weight, served, seq LIMIT ?`;
 
 export const postgresClaims: ClaimEngine = { takeDue: takeTogether, workerColumns: preferringHost };
 
 async function takeTogether(transaction: Transaction, request: DueRequest): Promise<ClaimedRollout[]> {
   const { worker, limit, labels, workerRow } = request;
   const host = typeof workerRow.preferring_host === 'string' ? workerRow.preferring_host : undefined;
-  const sql = `SELECT seq, name, rank, weight, active, due, served FROM claimable_classes
-    ORDER BY rank DESC, active / weight, served, seq LIMIT ?`;
-  const due = await transaction.all<DueClass & { readonly name: string }>(sql, mostClasses);
+  const due = await transaction.all<DueClass & { readonly name: string }>(dueClassesSql, mostClasses);
   let classes: readonly DueClass[] = due.filter(({ name }) => hasLabels(labels, fromStoredName(name).requires));
   const taken: QueuedRow[] = [];
   while (taken.length < limit && classes.length > 0) {

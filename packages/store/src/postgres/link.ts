@@ -11,6 +11,7 @@ import { ConnectionLost, isCollision, isStalePlan, toStoreError, toUnknownOutcom
 import { PostgresTransaction } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
+import { isTogetherCall, pickTogether, runTogether } from './together/together.ts';
 import { findSetKey, runSet } from './worker-calls.ts';
 
 interface LinkOptions<All extends Operations> {
@@ -89,7 +90,7 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
     while (this.#waiting.length > 0) {
       const set = this.#takeSet();
       if (set.length > 0) await this.#runTogether(await this.#runSet(set));
-      else await this.#runTogether(this.#waiting.splice(0, mostCalls));
+      else await this.#runTogether(this.#takeCalls());
     }
     this.#running = undefined;
   }
@@ -108,6 +109,21 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
     }
     this.#waiting.push(...others);
     return set;
+  }
+
+  /** Those that wait longest, and all that run together with others. */
+  #takeCalls(): WaitingCall[] {
+    if (this.#options.role !== 'writer') return this.#waiting.splice(0, mostCalls);
+    const [taken, others]: [WaitingCall[], WaitingCall[]] = [[], []];
+    let alone = 0;
+    for (const call of this.#waiting.splice(0)) {
+      const isTogether = isTogetherCall(call.name);
+      const isTaken = taken.length < mostInSet && (isTogether || alone < mostCalls);
+      if (isTaken && !isTogether) alone += 1;
+      (isTaken ? taken : others).push(call);
+    }
+    this.#waiting.push(...others);
+    return taken;
   }
 
   /** Returns the calls that have to run in a transaction of their own. */
@@ -163,35 +179,71 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
     const { role, sessions, hasOwnTime } = this.#options;
     const { nowMs, transactionId } = await sessions.begin(session, role);
     const transaction = new PostgresTransaction(session, { nowMs, mayMissMoves: sessions.hasLost });
-    const outcomes: CallOutcome[] = [];
+    const outcomes = new Map<WaitingCall, CallOutcome>();
     try {
-      for (const [index, call] of calls.entries()) {
+      if (role === 'writer') await this.#runAllTogether(session, transaction, { calls, outcomes });
+      for (const call of calls) {
+        if (outcomes.has(call)) continue;
         if (!hasOwnTime) transaction.nowMs = call.nowMs;
-        outcomes.push(await this.#runCall(session, transaction, { call, index, isAlone: calls.length === 1 }));
+        outcomes.set(call, await this.#runCall(session, transaction, { call, isAlone: calls.length === 1 }));
       }
     } catch (error) {
       if (!session.isBroken) await session.script('ROLLBACK');
       throw error;
     }
     if (role === 'reader') await session.script('COMMIT');
-    else if (calls.length === 1 && outcomes[0] && 'error' in outcomes[0]) await session.script('ROLLBACK');
+    else if (calls.length === 1 && calls.some((call) => 'error' in (outcomes.get(call) ?? {}))) await session.script('ROLLBACK');
     else
       await this.#commit(session, { transaction, transactionId, begunAtMs: nowMs, maySoften: calls.every(({ name }) => soft.has(name)) });
-    return outcomes;
+    return calls.map((call) => outcomes.get(call) ?? { error: new Error('no outcome') });
   }
 
-  /** Throws only what ends the whole transaction. */
+  /** Each kind of call that can, as a few statements for all. If they fail, each call runs alone. */
+  async #runAllTogether(
+    session: Session,
+    transaction: PostgresTransaction,
+    { calls, outcomes }: { readonly calls: readonly WaitingCall[]; readonly outcomes: Map<WaitingCall, CallOutcome> },
+  ): Promise<void> {
+    const [first] = calls;
+    if (!this.#options.hasOwnTime && first) transaction.nowMs = first.nowMs;
+    const able = calls.filter(({ name, nowMs }) => isTogetherCall(name) && (this.#options.hasOwnTime || nowMs === first?.nowMs));
+    for (const name of new Set(able.map((call) => call.name))) {
+      const some = pickTogether(able.filter((call) => call.name === name));
+      if (some.length < 2) continue;
+      const work = () =>
+        runTogether(
+          transaction,
+          name,
+          some.map(({ request }) => request),
+        );
+      const reply = await this.#guard(session, transaction, { work, isAlone: false });
+      if ('error' in reply) continue;
+      for (const [index, call] of some.entries())
+        if (!reply.value.alone.has(index)) outcomes.set(call, { value: reply.value.values[index] });
+    }
+  }
+
   async #runCall(
     session: Session,
     transaction: PostgresTransaction,
-    { call, index, isAlone }: { readonly call: WaitingCall; readonly index: number; readonly isAlone: boolean },
+    { call, isAlone }: { readonly call: WaitingCall; readonly isAlone: boolean },
   ): Promise<CallOutcome> {
+    const operation = this.#operations.get(call.name);
+    if (!operation) throw new Error(`the ${this.#options.role} has no operation ${call.name}`);
+    return await this.#guard(session, transaction, { work: () => operation(transaction, call.request as never), isAlone });
+  }
+
+  /** Throws only what ends the whole transaction. The savepoint of the work before is replaced. */
+  async #guard<T>(
+    session: Session,
+    transaction: PostgresTransaction,
+    { work, isAlone }: { readonly work: () => Promise<T>; readonly isAlone: boolean },
+  ): Promise<{ readonly value: T } | { readonly error: unknown }> {
     const mark = transaction.mark;
-    if (!isAlone) await session.script(`${index > 0 ? 'RELEASE one_call; ' : ''}SAVEPOINT one_call`);
+    if (!isAlone) await session.script(`${transaction.hasSavepoint ? 'RELEASE one_call; ' : ''}SAVEPOINT one_call`);
+    transaction.hasSavepoint = !isAlone;
     try {
-      const operation = this.#operations.get(call.name);
-      if (!operation) throw new Error(`the ${this.#options.role} has no operation ${call.name}`);
-      return { value: await operation(transaction, call.request as never) };
+      return { value: await work() };
     } catch (error) {
       if (error instanceof ConnectionLost || isCollision(error) || isStalePlan(error)) throw error;
       if (!isAlone) await session.script('ROLLBACK TO one_call');

@@ -35,7 +35,7 @@ const rows: { readonly [Name in SetCall]: (request: RequestOf<Name>) => Record<s
     held: held?.claims.map(({ id, attempt }) => [id, attempt]),
   }),
   reportGate: ({ worker, pause, generating }) => ({ worker, pause, generating }),
-  move: ({ claim: { id, worker, attempt }, to }) => ({ id, worker, attempt, state: to }),
+  move: ({ claim: { id, worker, attempt }, to, isRepeated }) => ({ id, worker, attempt, state: to, again: isRepeated }),
   place: ({ claim: { id, worker, attempt }, options: { exclude = [], isSticky = false, tokens, routing = defaultRouting } }) => ({
     ...{ id, worker, attempt, exclude, tokens, sticky: isSticky },
     ...{ affinity: routing.affinityBound, spill_factor: routing.spillFactor, spill_rollouts: routing.spillRollouts },

@@ -1,9 +1,10 @@
 // Replaces old trajectories by a form without text and messages, one at a time.
 
 import { dropText, type Trajectory } from '@millrace/protocol';
+import type { PackedTrajectory } from '../claim.ts';
 import type { TextTrajectory } from './operations/blobs.ts';
 import type { StoredEnding } from './operations/transitions.ts';
-import { isLostTrajectory, type PackedTrajectory, packTrajectory } from './stored-trajectory.ts';
+import { isLostTrajectory, packTrajectory } from './stored-trajectory.ts';
 
 export type KeptTrajectory = Pick<StoredEnding, 'trajectory' | 'blob'>;
 

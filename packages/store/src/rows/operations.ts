@@ -14,7 +14,7 @@ import { backends, clearBackends, drainBackend, joinBackend, leaveBackend } from
 import { groupTask, openGroups, queuedTasks, surplusGroups } from './operations/batch/group-queries.ts';
 import { appendTasks, batch, batches, createBatch, endBatch, openBatches, resumeBatch } from './operations/batches.ts';
 import { blobGarbage, forgetGarbage, knownBlobs, replaceText, storeId, trajectoriesWithText } from './operations/blobs.ts';
-import { claim, endIfLost, finish, move, release, retry } from './operations/claims.ts';
+import { claim, endIfLost, finish, hasEndedSo, move, release, retry, unanswered } from './operations/claims.ts';
 import { classes, load } from './operations/classes.ts';
 import { ack, acked, deliveredGroups, dueWebhooks, holdWebhook, noteWebhook } from './operations/delivery.ts';
 import { evaluation, evaluationTasks, unbegunEvaluations } from './operations/evaluation/evaluation-queries.ts';
@@ -162,6 +162,8 @@ export const reads = {
   trainerSamples,
   loggedTurns,
   savedTurns,
+  unanswered,
+  hasEndedSo,
 };
 
 export type Operations = Readonly<Record<string, (transaction: Transaction, request: never) => Promise<unknown>>>;

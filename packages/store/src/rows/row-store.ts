@@ -4,15 +4,16 @@
 import { type Clock, systemClock } from '@millrace/base/clock';
 import { definedOf, fromBinary, type Trajectory } from '@millrace/protocol';
 import { type BlobRows, missingBlob, readChecksum, sweepAfterMs, type TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
+import type { Claim, PackedTrajectory } from '../claim.ts';
 import type { DiskBudget } from '../disk-budget.ts';
-import type { Claim, Store, StoreSize } from '../store.ts';
+import type { Store, StoreSize } from '../store.ts';
 import { StoreFault } from '../store-fault.ts';
 import type { TimeGuard } from '../time-guard.ts';
 import { dropTexts, type KeptTrajectory } from './drop-texts.ts';
 import type { OperationLink, ReplyOf } from './operation-link.ts';
 import type { Reads, Writes } from './operations.ts';
 import { longestAge, type RetentionCalls, runRetention } from './run-retention.ts';
-import { type PackedTrajectory, packTrajectory, unpackTrajectory } from './stored-trajectory.ts';
+import { packTrajectory, unpackTrajectory } from './stored-trajectory.ts';
 import { toStored } from './to-stored.ts';
 import { openTrainerRows } from './trainer-rows.ts';
 
@@ -87,11 +88,15 @@ export class RowStore implements Store {
   renew: Store['renew'] = (worker, options) => this.#write('renew', { worker, ...options });
   claim: Store['claim'] = async (worker, limit, labels = {}) =>
     (await this.#isFull()) ? [] : this.#write('claim', { worker, limit, labels });
-  move: Store['move'] = (claim, to) => this.#write('move', { claim, to });
+  unanswered: Store['unanswered'] = (worker, named) => this.#read('unanswered', { worker, named });
+  move: Store['move'] = (claim, to, { isRepeated = false } = {}) => this.#write('move', { claim, to, isRepeated });
   endIfLost: Store['endIfLost'] = (claim, { trajectory, result }) =>
     this.#writeKept(claim, trajectory, (kept) => this.#write('endIfLost', { claim, result, ...kept }));
-  finish: Store['finish'] = (claim, { trajectory, ...ending }) =>
-    this.#writeKept(claim, trajectory, (kept) => this.#write('finish', { claim, ending: { ...ending, ...kept } }));
+  finish: Store['finish'] = async (claim, { trajectory, ...ending }, { isRepeated = false } = {}) => {
+    // Before another blob is written for it.
+    if (isRepeated && (await this.#read('hasEndedSo', { claim, ending }))) return true;
+    return await this.#writeKept(claim, trajectory, (kept) => this.#write('finish', { claim, ending: { ...ending, ...kept } }));
+  };
   retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
   release: Store['release'] = (claim, { requires = {} } = {}) => this.#write('release', { claim, requires });
   dropWorker: Store['dropWorker'] = (worker, { maxLosses, retryDelayMs = 0 }) =>
@@ -234,8 +239,12 @@ export class RowStore implements Store {
   }
 
   /** The trajectory is stored before `write`, and is discarded if that writes nothing. */
-  async #writeKept(claim: Claim, trajectory: Trajectory | undefined, write: (kept: KeptTrajectory) => Promise<boolean>): Promise<boolean> {
-    const kept = trajectory ? await this.#keep(claim, await packTrajectory(trajectory)) : {};
+  async #writeKept(
+    claim: Claim,
+    trajectory: Trajectory | PackedTrajectory | undefined,
+    write: (kept: KeptTrajectory) => Promise<boolean>,
+  ): Promise<boolean> {
+    const kept = trajectory ? await this.#keep(claim, 'bytes' in trajectory ? trajectory : await packTrajectory(trajectory)) : {};
     try {
       const isWritten = await write(kept);
       if (!isWritten) await this.#discard(kept);

@@ -12,15 +12,10 @@ import {
   type Trajectory,
   toBinary,
 } from '@millrace/protocol';
+import type { PackedTrajectory } from '../claim.ts';
 import { compress, decompress } from './compression.ts';
 
-export interface PackedTrajectory {
-  readonly bytes: Buffer;
-  /** Of the content, in hexadecimal. */
-  readonly sha256: string;
-}
-
-export async function packTrajectory(trajectory: Trajectory): Promise<PackedTrajectory> {
+export async function packTrajectory(trajectory: Trajectory): Promise<PackedTrajectory & { readonly bytes: Buffer }> {
   const binary = toBinary(trajectory);
   return { bytes: await compress(binary), sha256: binary.toString('hex', binary.length - 32) };
 }

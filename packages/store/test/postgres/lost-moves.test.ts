@@ -7,8 +7,8 @@ import { systemClock } from '@millrace/base/clock';
 import { silentLog } from '@millrace/base/log';
 import { backendId, workerId } from '@millrace/protocol';
 import { makeReport, makeResult, makeRollout, makeTrajectory, PostgresServer, skipPostgres } from '@millrace/testkit';
+import type { Claim } from '../../src/claim.ts';
 import { openPostgresStore } from '../../src/postgres/postgres.ts';
-import type { Claim } from '../../src/store.ts';
 import { schemaOf } from './log-transaction.ts';
 
 const leaseMs = 60_000;

@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { type WorkerId, workerId } from '@millrace/protocol';
 import { FakeClock, makeRollout, PostgresServer, skipPostgres } from '@millrace/testkit';
-import { longestPassMs, type Store } from '../../src/store.ts';
+import { longestPassMs } from '../../src/claim.ts';
+import type { Store } from '../../src/store.ts';
 import { openPostgresBed } from './bed.ts';
 
 const leaseMs = 600_000;

@@ -6,9 +6,9 @@ import { after, describe, test } from 'node:test';
 import { backendId, workerId } from '@millrace/protocol';
 import { makeReport, makeRollout, PostgresServer, skipPostgres } from '@millrace/testkit';
 import { type Candidate, chooseBackend } from '../../src/backends/routing.ts';
+import type { Claim } from '../../src/claim.ts';
 import { Session } from '../../src/postgres/engine/session.ts';
 import { runSet } from '../../src/postgres/worker-calls.ts';
-import type { Claim } from '../../src/store.ts';
 import { openPostgresBed } from './bed.ts';
 
 const leaseMs = 60_000;

@@ -5,9 +5,10 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { rolloutId, type WorkerId, workerId } from '@millrace/protocol';
 import { FakeClock, makeFailure, makeRandom, makeResult, makeRollout, makeTrajectory } from '@millrace/testkit';
+import type { Claim } from '../../src/claim.ts';
 import { writes } from '../../src/rows/operations.ts';
 import { openConnection } from '../../src/sqlite/engine/connection.ts';
-import type { Claim, Store } from '../../src/store.ts';
+import type { Store } from '../../src/store.ts';
 import { openSqliteBed } from './bed.ts';
 
 /** The counts that are kept, and those of the rows. */

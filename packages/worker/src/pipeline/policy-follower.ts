@@ -2,12 +2,12 @@
 
 import type { Log } from '@millrace/base/log';
 import { messageOf, type WorkerId } from '@millrace/protocol';
-import type { Store } from '@millrace/store';
+import type { WorkerStore } from '@millrace/store';
 import { PolicyGate } from '../inference/policy-gate.ts';
 import type { BackendPool } from '../inference/pool/pool.ts';
 
 interface FollowerDeps {
-  readonly store: Store;
+  readonly store: WorkerStore;
   readonly pool: BackendPool;
   readonly log: Log;
   /** The id under which the gate is reported. */

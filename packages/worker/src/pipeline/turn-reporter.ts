@@ -2,7 +2,7 @@
 
 import type { Clock } from '@millrace/base/clock';
 import type { BackendId, RolloutId, WorkerId } from '@millrace/protocol';
-import type { Claim, NewEvent, Store } from '@millrace/store';
+import type { Claim, NewEvent, WorkerStore } from '@millrace/store';
 import type { TurnReport } from '../agent/agent-options.ts';
 import type { Traffic } from '../inference/pool/traffic.ts';
 
@@ -20,7 +20,7 @@ interface KeptContext {
 }
 
 export class TurnReporter {
-  readonly #store: Store;
+  readonly #store: WorkerStore;
   readonly #clock: Clock;
   readonly #traffic: Traffic;
   #events: NewEvent[] = [];
@@ -28,7 +28,7 @@ export class TurnReporter {
   readonly #kept = new Map<RolloutId, KeptContext>();
   #trafficAt: number;
 
-  constructor({ store, clock, traffic }: { readonly store: Store; readonly clock: Clock; readonly traffic: Traffic }) {
+  constructor({ store, clock, traffic }: { readonly store: WorkerStore; readonly clock: Clock; readonly traffic: Traffic }) {
     this.#store = store;
     this.#clock = clock;
     this.#traffic = traffic;

@@ -7,13 +7,14 @@ import { pauseAfter, sleep } from '@millrace/base/clock';
 import { Slots } from '@millrace/base/slots';
 import { type Event, messageOf, RolloutError, type RolloutId, type WorkerId, type WorkerReport } from '@millrace/protocol';
 import type { CheckpointShelf } from '@millrace/sandbox';
-import { type ClaimedRollout, EventTail, labelsOf, type Store, workerEvents } from '@millrace/store';
+import { type ClaimedRollout, EventTail, labelsOf, type WorkerStore, workerEvents } from '@millrace/store';
 import { TokenRate } from '../inference/pool/token-rate.ts';
 import { type AttemptDeps, Fenced, HandBack, runClaimed } from './attempt/attempt.ts';
 import { ControlResults } from './attempt/control-results.ts';
 import { evaluateWaitingOf } from './attempt/pipeline-config.ts';
 import { openStages } from './attempt/stage.ts';
 import { type Continuing, openContinuing, sweepCheckpoints } from './continue/continuation.ts';
+import { Lease } from './lease.ts';
 import { PolicyFollower } from './policy-follower.ts';
 import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
@@ -59,6 +60,7 @@ export class Worker implements AsyncDisposable {
   readonly #loops: Promise<void>[] = [];
   readonly #turnReporter: TurnReporter;
   readonly #tokenRate: TokenRate;
+  readonly #lease: Lease;
   readonly #launch: string;
   #id: WorkerId;
   #lives = 0;
@@ -73,6 +75,7 @@ export class Worker implements AsyncDisposable {
     const { config, clock, shelf } = deps;
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
     this.#tokenRate = new TokenRate(clock);
+    this.#lease = new Lease(deps);
     this.#readySlots = new Slots(config.readySlots, () => this.#wakeUp());
     this.#policy = new PolicyFollower({ ...deps, worker: () => this.#id });
     deps.pool.useGate(this.#policy.gate);
@@ -184,7 +187,10 @@ export class Worker implements AsyncDisposable {
   async #take(): Promise<boolean> {
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
     const room = this.#countRoom();
-    const claims = room > 0 ? await this.#deps.store.claim(this.#id, room, this.#deps.machine && labelsOf(this.#deps.machine)) : [];
+    const { store, machine } = this.#deps;
+    const claiming = room > 0 ? store.claim(this.#id, room, machine && labelsOf(machine)) : Promise.resolve([]);
+    claiming.catch(() => this.#lease.nameNext());
+    const claims = await claiming;
     for (const claimed of claims) this.#start(claimed);
     return claims.length > 0 && claims.length === room;
   }
@@ -218,12 +224,10 @@ export class Worker implements AsyncDisposable {
     if (this.#earlyCancels.delete(claimed.id)) this.#cancel(claimed.id);
   }
 
-  async #renewLease(): ReturnType<Store['renew']> {
-    const { store, config } = this.#deps;
+  async #renewLease(): ReturnType<WorkerStore['renew']> {
     using _lock = await this.#claimLock.acquire({ signal: this.#stopping.signal });
-    const claims = [...this.#held].map(([id, { attempt }]) => ({ id, attempt }));
-    const held = { claims, maxLosses: config.maxLosses, retryDelayMs: config.retryDelayMs };
-    return await store.renew(this.#id, { leaseMs: config.leaseMs, report: this.report(), held });
+    const claims = () => [...this.#held].map(([id, { attempt }]) => ({ id, attempt }));
+    return await this.#lease.renew(this.#id, this.report(), claims);
   }
 
   async #renew(): Promise<void> {

@@ -24,10 +24,12 @@ export async function runWorkerNode({ config: { slurm }, deployment }: SlurmSett
       'pipeline.handBackMs': toHandBackMs(slurm.graceSeconds),
       'pipeline.checkpointsFolder': deployment.checkpoints,
     };
-    const config = await joinService({ url: head.url, ...(key !== undefined && { key }), overrides, signal: stop.asked }).catch((error) => {
-      if (stop.asked.aborted) return undefined;
-      throw error;
-    });
+    const config = await joinService({ servers: [head.url], ...(key !== undefined && { key }), overrides, signal: stop.asked }).catch(
+      (error) => {
+        if (stop.asked.aborted) return undefined;
+        throw error;
+      },
+    );
     if (config === undefined) break;
     const moved = new AbortController();
     const over = new AbortController();
@@ -38,6 +40,7 @@ export async function runWorkerNode({ config: { slurm }, deployment }: SlurmSett
     try {
       await runJoinedWorkers(config, {
         count,
+        key,
         log,
         stop: AbortSignal.any([stop.asked, moved.signal]),
         urged: AbortSignal.any([stop.urged, moved.signal]),

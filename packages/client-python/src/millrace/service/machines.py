@@ -81,8 +81,10 @@ class LocalStore:
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """What a worker on another machine needs. `config` holds the password of the store."""
+    """What a worker on another machine needs. Without a wire, `config` holds the password of the store."""
 
     config: Mapping[str, Any]
     #: The machine that holds the store, if the store is a file: only workers of that machine can join.
     local_store: Optional[LocalStore]
+    #: The wire of the calls of workers that the service answers in place of its store.
+    wire: Optional[int] = None

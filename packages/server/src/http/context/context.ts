@@ -8,6 +8,7 @@ import type { Scenarios } from '@millrace/scenarios';
 import type { Store } from '@millrace/store';
 import type { FastifyReply } from 'fastify';
 import type { TaskFiles } from '../../batches/task-files.ts';
+import type { WorkerFeed } from '../machines/worker-feed.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import type { HttpConfig } from '../request/http-config.ts';
 
@@ -36,13 +37,14 @@ export interface AppContext {
   /** The folder or the address of the model's tokenizer. */
   readonly tokenizer?: string | undefined;
   /** What a worker on another machine needs. */
-  readonly workerSettings: () => WorkerSettings;
+  readonly workerSettings: (wire: number | undefined) => WorkerSettings;
   /** The id of this server among those that share its store. */
   readonly server: string;
   /** Whether it is the one server that reports the metrics of the whole service. */
   readonly leadership: { readonly isLeader: boolean };
   readonly status: StatusReader;
   readonly feed: EventFeed;
+  readonly workerFeed: WorkerFeed;
   readonly waiters: EndWaiters;
   readonly recentEnds: RecentEnds;
   readonly metrics: Metrics;

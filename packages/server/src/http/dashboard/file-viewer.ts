@@ -48,7 +48,7 @@ export async function openFileViewer({ file, port, tokenizer }: FileViewerOption
   const skipped = await readLines(handle, { index, lines });
   const app = fastify({ logger: false });
   stack.defer(() => app.close());
-  const guard = openGuard({ keys: [], submitKeys: [], readKeys: [] });
+  const guard = openGuard({ keys: [], submitKeys: [], readKeys: [], workerKeys: [] });
   app.addHook('onRequest', async (request) => guard(request));
   app.setErrorHandler((error, _request, reply) =>
     sendError(reply, error instanceof RolloutError ? error : new RolloutError('internal', String(error))),

@@ -57,7 +57,9 @@ function chooseTurn(saved: readonly SavedTurn[], { id, asked, hasEnded }: Chosen
   const has = kept.length === 0 ? 'none' : kept.map((one) => one.turn).join(', ');
   const why = hasEnded ? 'it has ended' : 'it has not come further, or its sandbox could not be saved there';
   const what = `rollout ${id} cannot be forked after ${asked === undefined ? 'any turn' : `turn ${asked}`}; kept turns: ${has}; ${why}`;
-  throw new RolloutError('conflict', `${what}: submit it with keep_checkpoints to keep some`, { details: { kept: kept.map((one) => one.turn) } });
+  throw new RolloutError('conflict', `${what}: submit it with keep_checkpoints to keep some`, {
+    details: { kept: kept.map((one) => one.turn) },
+  });
 }
 
 function toFork({ id: _, ...forked }: Submission, id: RolloutId): NewRollout {

@@ -7,11 +7,13 @@ import { dashboardPaths, RolloutError, routes } from '@millrace/protocol';
 import type { FastifyRequest } from 'fastify';
 import type { HttpConfig } from './http-config.ts';
 
-export type KeyConfig = Pick<HttpConfig, 'keys' | 'submitKeys' | 'readKeys'> & { readonly prorl?: Pick<HttpConfig['prorl'], 'withoutKey'> };
+export type KeyConfig = Pick<HttpConfig, 'keys' | 'submitKeys' | 'readKeys' | 'workerKeys'> & {
+  readonly prorl?: Pick<HttpConfig['prorl'], 'withoutKey'>;
+};
 
-/** What a key allows; each right includes those before it. */
+/** What a key allows; each right includes those before it. The right to work is apart: only `admin` includes it. */
 const rights = ['read', 'submit', 'admin'] as const;
-type Right = (typeof rights)[number];
+type Right = (typeof rights)[number] | 'work';
 
 /** Throws, with instructions, if the service would be open to the network. */
 export function checkListen({ host, ...keys }: KeyConfig & Pick<HttpConfig, 'host'>): void {
@@ -22,12 +24,15 @@ export function checkListen({ host, ...keys }: KeyConfig & Pick<HttpConfig, 'hos
 }
 
 /** Without keys, a service is open to this machine only. */
-export function hasKeys({ keys, submitKeys, readKeys }: KeyConfig): boolean {
-  return [keys, submitKeys, readKeys].some((list) => list.length > 0);
+export function hasKeys({ keys, submitKeys, readKeys, workerKeys }: KeyConfig): boolean {
+  return [keys, submitKeys, readKeys, workerKeys].some((list) => list.length > 0);
 }
 
 /** For supervisors and load balancers, which send no key; and the dashboard's files, which ask for it. */
 const openPaths: ReadonlySet<string | undefined> = new Set([routes.getHealth.path, routes.getReadiness.path, ...dashboardPaths]);
+
+/** Calls of workers that have the server in place of a store. */
+export const workerCallsPath = '/v1/worker-calls/:name';
 
 /** Requests of agents, whose worker checks the key of their gateway. */
 export const gatewayPaths: readonly string[] = ['/v1/gateways/:id/v1/*', '/v1/gateways/:id/v1beta/*'];
@@ -47,9 +52,14 @@ export function openGuard(keys: KeyConfig): (request: FastifyRequest) => void {
     const matches = known.filter((one) => timingSafeEqual(one.digest, digest));
     if (matches.length === 0) throw new RolloutError('unauthorized', 'the key is not valid for this service');
     const needed = toNeededRight(request);
-    if (matches.some(({ right }) => rights.indexOf(right) >= rights.indexOf(needed))) return;
+    if (matches.some(({ right }) => includes(right, needed))) return;
     throw new RolloutError('forbidden', `${request.method} ${request.routeOptions.url} needs a key with the right to ${needed}`);
   };
+}
+
+function includes(right: Right, needed: Right): boolean {
+  if (right === 'admin' || right === needed) return true;
+  return right !== 'work' && needed !== 'work' && rights.indexOf(right) >= rights.indexOf(needed);
 }
 
 /** What the caller of an allowed request may do; everything on a service without keys. */
@@ -59,9 +69,9 @@ export function findRight({ headers }: FastifyRequest, keys: KeyConfig): Right {
   return hasKeys(keys) ? (rights.findLast((right) => found.some((one) => one.right === right)) ?? 'read') : 'admin';
 }
 
-function toKnownKeys({ keys, submitKeys, readKeys }: KeyConfig): { readonly digest: Buffer; readonly right: Right }[] {
-  const byRight = { read: readKeys, submit: submitKeys, admin: keys };
-  return rights.flatMap((right) => byRight[right].map((key) => ({ digest: toDigest(key), right })));
+function toKnownKeys({ keys, submitKeys, readKeys, workerKeys }: KeyConfig): { readonly digest: Buffer; readonly right: Right }[] {
+  const byRight = { read: readKeys, submit: submitKeys, admin: keys, work: workerKeys };
+  return ([...rights, 'work'] as const).flatMap((right) => byRight[right].map((key) => ({ digest: toDigest(key), right })));
 }
 
 const workRoutes = Object.values(routes).filter(
@@ -93,8 +103,10 @@ function openTrust(subnets: readonly string[]): (request: FastifyRequest) => boo
 }
 
 /** Everything but rollouts, batches, evaluations and steps of trainers changes the service for all callers. */
-function toNeededRight({ method, routeOptions: { url = '' } }: FastifyRequest): Right {
-  if (url === routes.getJoin.path) return 'admin'; // it holds the password of the store
+function toNeededRight({ method, query, routeOptions: { url = '' } }: FastifyRequest): Right {
+  if (url === workerCallsPath) return 'work';
+  // Without a wire, the reply holds the password of the store.
+  if (url === routes.getJoin.path) return typeof query === 'object' && query !== null && 'wire' in query ? 'work' : 'admin';
   if (method === 'GET' || method === 'HEAD') return 'read';
   return submitPaths.has(url) ? 'submit' : 'admin';
 }

@@ -21,6 +21,7 @@ export const httpConfig = z.strictObject({
     'Keys that can read everything and submit, append to, acknowledge and cancel rollouts, batches and evaluations.',
   ),
   readKeys: keys.describe('Keys that can only read.'),
+  workerKeys: keys.describe('Keys of machines: workers that join with one can do what workers do, and nothing else.'),
   maxBodyBytes: z
     .int()
     .min(1024)

@@ -21,7 +21,7 @@ export function mountService(app: FastifyInstance, context: AppContext): void {
   mount(app, routes.readEvents, (input) => readEvents(input, context));
   mount(app, routes.getStatus, () => context.status.read());
   mount(app, routes.listMachines, async () => ({ machines: (await context.status.read()).machines ?? [] }));
-  mount(app, routes.getJoin, () => context.workerSettings());
+  mount(app, routes.getJoin, ({ query }) => context.workerSettings(query.wire));
   mount(app, routes.getHealth, () => ({ status: 'ok' }));
   mount(app, routes.getReadiness, openReadiness(context));
   mount(app, routes.getMetrics, async ({ reply }) => {

@@ -7,12 +7,12 @@ import { httpConfig } from '../../../src/http/request/http-config.ts';
 import { openFloor, task } from '../floor.ts';
 
 const keys = ['first-key-0123456789', 'second-key-012345678'];
-const none = { keys: [], submitKeys: [], readKeys: [] };
+const none = { keys: [], submitKeys: [], readKeys: [], workerKeys: [] };
 
 test('the service does not listen on a public address without a key', () => {
   for (const host of ['0.0.0.0', '::', '10.0.0.1', 'node7', '127.0.0.1.example.org']) {
     assert.throws(() => checkListen({ host, ...none }), /refusing to listen on .* without a key: add a key/);
-    for (const some of ['keys', 'submitKeys', 'readKeys']) checkListen({ host, ...none, [some]: keys });
+    for (const some of Object.keys(none)) checkListen({ host, ...none, [some]: keys });
   }
   for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) checkListen({ host, ...none });
 });
@@ -41,7 +41,12 @@ test('with keys, every route requires one, except those that supervisors and loa
 });
 
 test('a key that may only read cannot submit, one that may submit cannot change the service, and each refusal says what is needed', async () => {
-  const config = { keys: ['admin-key-0123456789'], submitKeys: ['submit-key-0123456789'], readKeys: ['reader-key-0123456789'] };
+  const config = {
+    keys: ['admin-key-0123456789'],
+    submitKeys: ['submit-key-0123456789'],
+    readKeys: ['reader-key-0123456789'],
+    workerKeys: ['worker-key-0123456789'],
+  };
   await using floor = await openFloor({ config });
   const call = (key: string, method: 'GET' | 'POST' | 'DELETE', url: string, payload?: object) =>
     floor.app.inject({ method, url, headers: { authorization: `Bearer ${key}` }, ...(payload ? { payload } : {}) });
@@ -56,6 +61,15 @@ test('a key that may only read cannot submit, one that may submit cannot change 
   assert.deepEqual(await statuses('reader-key-0123456789'), [200, 403, 403, 403, 403, 403]);
   assert.deepEqual(await statuses('submit-key-0123456789'), [200, 200, 200, 200, 403, 403]);
   assert.deepEqual(await statuses('admin-key-0123456789'), [200, 200, 200, 200, 200, 404]);
+  const work = async (key: string) => [
+    (await call(key, 'GET', '/v1/join?wire=1')).statusCode,
+    (await call(key, 'POST', '/v1/worker-calls/policy')).statusCode === 403 ? 403 : 200,
+    (await call(key, 'GET', '/v1/join')).statusCode,
+  ];
+  assert.deepEqual(await statuses('worker-key-0123456789'), [403, 403, 403, 403, 403, 403]);
+  assert.deepEqual(await work('worker-key-0123456789'), [200, 200, 403], 'the password of the store needs every right');
+  assert.deepEqual(await work('submit-key-0123456789'), [403, 403, 403]);
+  assert.deepEqual(await work('admin-key-0123456789'), [200, 200, 200]);
   const refused = await call('reader-key-0123456789', 'POST', '/v1/rollouts', { rollouts: [] });
   assert.match(refused.json().error.message, /^POST \/v1\/rollouts needs a key with the right to submit$/);
 });

@@ -17,6 +17,8 @@ export class PostgresTransaction implements Transaction {
   readonly #served = new Set<number>();
   #isRepeatable = true;
   nowMs: number;
+  /** Whether the savepoint of a call is set. */
+  hasSavepoint = false;
   readonly mayMissMoves: boolean;
 
   constructor(session: Session, { nowMs, mayMissMoves }: Pick<Transaction, 'nowMs' | 'mayMissMoves'>) {

@@ -37,6 +37,7 @@ CREATE INDEX rollouts_state ON rollouts (state, seq);
 CREATE INDEX rollouts_scenario ON rollouts (scenario, seq);
 CREATE INDEX rollouts_group ON rollouts (group_id, seq) WHERE group_id IS NOT NULL;
 CREATE INDEX rollouts_worker ON rollouts (worker) WHERE worker IS NOT NULL;
+CREATE INDEX rollouts_cancelled ON rollouts (worker) WHERE cancel_asked = 1;
 CREATE INDEX rollouts_placed ON rollouts (backend) WHERE state = 'run' AND backend IS NOT NULL;
 CREATE INDEX rollouts_ended ON rollouts (ended_at) WHERE ended_at IS NOT NULL AND is_sibling = 0;
 CREATE INDEX rollouts_due ON rollouts (class, seq) WHERE state = 'queued' AND line = 'due';

@@ -13,12 +13,13 @@ const renewAll = `
   IF calls -> 'renew' IS NOT NULL THEN
     RETURN QUERY WITH asked AS (SELECT * FROM json_to_recordset(calls -> 'renew') AS x (i int, worker text COLLATE "C", lease bigint, report text, held json)),
       renewed AS (UPDATE workers w SET lease_until = now_ms + a.lease, report = a.report FROM asked a WHERE w.id = a.worker AND w.ended_at IS NULL RETURNING a.i),
-      holds AS MATERIALIZED (SELECT worker, id, attempt, cancel_asked, seq FROM rollouts WHERE worker = ANY (ARRAY(SELECT worker FROM asked))),
+      holds AS MATERIALIZED (SELECT worker, id, attempt FROM rollouts WHERE worker = ANY (ARRAY(SELECT worker FROM asked WHERE held IS NOT NULL))),
+      cancels AS MATERIALIZED (SELECT worker, id, seq FROM rollouts WHERE cancel_asked = 1 AND worker = ANY (ARRAY(SELECT worker FROM asked))),
       named AS MATERIALIZED (SELECT a.i, h ->> 0 AS id, (h ->> 1)::bigint AS attempt FROM asked a, json_array_elements(a.held) AS h WHERE a.held IS NOT NULL),
       lost AS (SELECT a.i FROM asked a JOIN holds h ON h.worker = a.worker WHERE a.held IS NOT NULL
         AND (a.i, h.id, h.attempt) NOT IN (SELECT n.i, n.id COLLATE "C", n.attempt FROM named n))
       SELECT a.i, json_build_object('alive', r.i IS NOT NULL, 'cancelled', coalesce(
-        (SELECT json_agg(h.id ORDER BY h.seq) FROM holds h WHERE r.i IS NOT NULL AND h.worker = a.worker AND h.cancel_asked = 1), '[]'))
+        (SELECT json_agg(c.id ORDER BY c.seq) FROM cancels c WHERE r.i IS NOT NULL AND c.worker = a.worker), '[]'))
       FROM asked a LEFT JOIN renewed r USING (i) WHERE r.i IS NULL OR a.i NOT IN (SELECT l.i FROM lost l);
   END IF;`;
 
@@ -33,15 +34,15 @@ const reportGates = `
 
 const moveAll = `
   IF calls -> 'move' IS NOT NULL THEN
-    RETURN QUERY WITH asked AS (SELECT * FROM json_to_recordset(calls -> 'move') AS x (${claimColumns}, state text COLLATE "C")),
-      held AS (SELECT a.i, r.seq, r.id, r.group_id, r.scenario, r.state AS was, a.state, a.worker, a.attempt FROM rollouts r
+    RETURN QUERY WITH asked AS (SELECT * FROM json_to_recordset(calls -> 'move') AS x (${claimColumns}, state text COLLATE "C", again boolean)),
+      held AS (SELECT a.i, r.seq, r.id, r.group_id, r.scenario, r.state AS was, a.state, a.worker, a.attempt, a.again FROM rollouts r
         JOIN asked a ON r.id = a.id AND r.worker = a.worker AND r.attempt = a.attempt ORDER BY r.seq FOR UPDATE OF r),
       legal AS (SELECT * FROM held WHERE (was, state) IN (${legalMoves})),
       moved AS (UPDATE rollouts r SET state = l.state FROM legal l WHERE r.seq = l.seq),
       logged AS (INSERT INTO event_inbox (at, kind, rollout_id, group_id, worker_id, data) SELECT now_ms, 'rollout-move', id, group_id, worker,
         json_build_object('from', was, 'to', state, 'attempt', attempt, 'worker', worker, 'scenario', scenario) FROM legal)
       SELECT a.i, to_json(h.i IS NOT NULL) FROM asked a LEFT JOIN held h USING (i)
-        WHERE h.i IS NULL OR h.i IN (SELECT l.i FROM legal l) OR (is_repeated AND h.was = h.state);
+        WHERE h.i IS NULL OR h.i IN (SELECT l.i FROM legal l) OR ((is_repeated OR h.again) AND h.was = h.state);
   END IF;`;
 
 // As `chooseBackend`: the backend where the rollout is, unless that is far busier than the least busy one; else one that its siblings have

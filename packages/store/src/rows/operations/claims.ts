@@ -3,7 +3,8 @@
 
 import type { Failure, MachineLabels, RolloutState, Submission, WorkerId } from '@millrace/protocol';
 import { RolloutError } from '@millrace/protocol/plain';
-import type { Claim, ClaimedRollout } from '../../store.ts';
+import type { Claim } from '../../claim.ts';
+import type { ClaimedRollout } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { fromStoredName, hasLabels } from '../../work-class.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
@@ -155,8 +156,28 @@ export function toClaimed(claim: Claim, row: QueuedRow, submission: Submission):
   return { ...claim, submission, retries, createdAtMs: created_at, queuedAtMs: queued_at, isJudgedApart: isJudgedApart(row) };
 }
 
-export async function move(transaction: Transaction, request: { readonly claim: Claim; readonly to: RolloutState }): Promise<boolean> {
+export async function unanswered(
+  transaction: Transaction,
+  { worker, named }: { readonly worker: WorkerId; readonly named: readonly Pick<Claim, 'id' | 'attempt'>[] },
+): Promise<ClaimedRollout[]> {
+  const sql = `SELECT ${queuedColumns} FROM rollouts
+    WHERE worker = ? AND state = 'init' AND EXISTS (SELECT 1 FROM workers WHERE workers.id = rollouts.worker AND ended_at IS NULL) ORDER BY seq`;
+  const known = new Map(named.map(({ id, attempt }) => [id, attempt]));
+  const rows = (await transaction.all<QueuedRow>(sql, worker)).filter(({ id, attempt }) => known.get(id) !== attempt);
+  return await Array.fromAsync(rows, async (row) =>
+    toClaimed({ id: row.id, worker, attempt: row.attempt }, row, await readSubmission(transaction, row.seq)),
+  );
+}
+
+export interface MoveRequest {
+  readonly claim: Claim;
+  readonly to: RolloutState;
+  readonly isRepeated?: boolean;
+}
+
+export async function move(transaction: Transaction, request: MoveRequest): Promise<boolean> {
   const row = await readHeld(transaction, request.claim);
+  if (request.isRepeated && row?.state === request.to) return true;
   if (row) await advance(transaction, row, { state: request.to, claim: request.claim });
   return row !== undefined;
 }
@@ -170,13 +191,26 @@ export async function endIfLost(transaction: Transaction, request: { readonly cl
   return row !== undefined;
 }
 
-export async function finish(
-  transaction: Transaction,
-  request: { readonly claim: Claim; readonly ending: StoredEnding },
-): Promise<boolean> {
+export interface FinishRequest {
+  readonly claim: Claim;
+  readonly ending: StoredEnding;
+}
+
+export async function finish(transaction: Transaction, request: FinishRequest): Promise<boolean> {
   const row = await readHeld(transaction, request.claim);
   if (row) await end(transaction, row, request.ending);
   return row !== undefined;
+}
+
+/** Whether the rollout has this end, under this attempt. */
+export async function hasEndedSo(
+  transaction: Transaction,
+  { claim, ending }: { readonly claim: Claim; readonly ending: StoredEnding },
+): Promise<boolean> {
+  const sql = 'SELECT result, failure FROM rollouts WHERE id = ? AND attempt = ? AND state = ?';
+  const row = await transaction.one<{ result: string | null; failure: string | null }>(sql, claim.id, claim.attempt, ending.state);
+  const isSame = (stored: string | null | undefined, given: unknown) => stored === (given === undefined ? null : JSON.stringify(given));
+  return isSame(row?.result, ending.result) && isSame(row?.failure, ending.failure);
 }
 
 export async function retry(

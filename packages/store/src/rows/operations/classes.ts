@@ -4,7 +4,7 @@
 import type { BatchId, MachineLabels, WorkerReport } from '@millrace/protocol';
 import { definedOf } from '@millrace/protocol/plain';
 import type { BatchPlan } from '../../batch-store.ts';
-import { longestDelayMs } from '../../store.ts';
+import { longestDelayMs } from '../../claim.ts';
 import type { Transaction } from '../../transaction.ts';
 import {
   type ClassKind,

@@ -3,7 +3,7 @@
 import type { BatchId, GroupId } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol/plain';
 import type { GroupRecord, WebhookDue, WebhookHold } from '../../batch-store.ts';
-import { longestDelayMs } from '../../store.ts';
+import { longestDelayMs } from '../../claim.ts';
 import type { Transaction } from '../../transaction.ts';
 import { readBatch, readPlan } from './batches.ts';
 import { type RecordRow, records, toRecord } from './queries.ts';

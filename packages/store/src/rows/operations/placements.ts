@@ -5,7 +5,8 @@ import type { BackendId, BackendState, RolloutId, WorkerId } from '@millrace/pro
 import { definedOf } from '@millrace/protocol/plain';
 import type { BackendLoad, CacheSize, OldestOn, PlaceOptions } from '../../backends/placements.ts';
 import { type Candidate, chooseBackend } from '../../backends/routing.ts';
-import type { Claim, TrafficNotes } from '../../store.ts';
+import type { Claim } from '../../claim.ts';
+import type { TrafficNotes } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { advance, mayBeIn, type RolloutRow, readHeld, subjectOf } from './transitions.ts';
 

@@ -3,7 +3,7 @@
 
 import type { Failure, GroupId, RolloutId, RolloutResult, RolloutState } from '@millrace/protocol';
 import { canMove, definedOf, RolloutError, rolloutStates } from '@millrace/protocol/plain';
-import type { Claim, Ending } from '../../store.ts';
+import type { Claim, Ending } from '../../claim.ts';
 import type { RolloutMove, Transaction } from '../../transaction.ts';
 import { addWaste } from './batch/waste.ts';
 import { countSample, type FinishedEvaluation } from './evaluation/count-sample.ts';

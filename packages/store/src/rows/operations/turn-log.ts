@@ -3,7 +3,7 @@
 
 import type { ForkOrigin, RolloutId, WorkerId } from '@millrace/protocol';
 import { RolloutError } from '@millrace/protocol/plain';
-import type { Claim } from '../../store.ts';
+import type { Claim } from '../../claim.ts';
 import type { Transaction } from '../../transaction.ts';
 import type { LoggedTurn, TurnAppend } from '../../turn-log.ts';
 

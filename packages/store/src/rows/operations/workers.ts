@@ -3,7 +3,8 @@
 
 import type { Failure, RolloutId, StageName, WorkerId, WorkerReport } from '@millrace/protocol';
 import { definedOf, errorTable, RolloutError, stages } from '@millrace/protocol/plain';
-import { type Claim, type HeldClaims, type LossRules, longestDelayMs, type WorkerRecord } from '../../store.ts';
+import { type Claim, type HeldClaims, type LossRules, longestDelayMs } from '../../claim.ts';
+import type { WorkerRecord } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { takeLossEnding } from './losses/loss-endings.ts';
 import { settlePause } from './policy.ts';

@@ -23,23 +23,32 @@ import { defineWorkerTests } from './workers.ts';
 
 export function defineStoreSuite(name: string, openBed: OpenBed): void {
   describe(name, { concurrency: 4 }, () => {
+    defineCallsOfWorkers(openBed);
     defineCallerTests(openBed);
-    defineClaimTests(openBed);
     defineFairnessTests(openBed);
-    defineWorkerTests(openBed);
-    definePoisonTests(openBed);
-    defineVerdictTests(openBed);
-    definePlacementTests(openBed);
-    defineServerIdentityTests(openBed);
-    defineLogTests(openBed);
     definePolicyTests(openBed);
     defineBatchTests(openBed);
     defineBatchRequestTests(openBed);
     defineEvaluationTests(openBed);
     defineRetentionTests(openBed);
     defineServerTests(openBed);
-    defineMachineTests(openBed);
     defineTrainerTests(openBed);
-    defineTurnLogTests(openBed);
   });
+}
+
+/** The part about what workers call, for a store that they reach in another way. */
+export function defineWorkerStoreSuite(name: string, openBed: OpenBed): void {
+  describe(name, { concurrency: 4 }, () => defineCallsOfWorkers(openBed));
+}
+
+function defineCallsOfWorkers(openBed: OpenBed): void {
+  defineClaimTests(openBed);
+  defineWorkerTests(openBed);
+  definePoisonTests(openBed);
+  defineVerdictTests(openBed);
+  definePlacementTests(openBed);
+  defineServerIdentityTests(openBed);
+  defineLogTests(openBed);
+  defineMachineTests(openBed);
+  defineTurnLogTests(openBed);
 }

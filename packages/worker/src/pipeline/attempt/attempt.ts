@@ -14,10 +14,10 @@ import {
   hasLabels,
   labelsOf,
   longestDelayMs,
-  type Store,
   StoreFault,
   toScenarioLabel,
   type WorkerRecord,
+  type WorkerStore,
 } from '@millrace/store';
 import { toResultAttributes, toRolloutSpan } from '../../inference/span-names.ts';
 import { keepsTurns } from '../continue/continuation.ts';
@@ -35,7 +35,7 @@ import type { StageDeps } from './stage-deps.ts';
 import { initAttempt } from './stages.ts';
 
 export interface AttemptDeps extends StageDeps {
-  readonly store: Store;
+  readonly store: WorkerStore;
   readonly stages: Readonly<Record<StageName, Stage>>;
   readonly config: PipelineConfig;
   readonly log: Log;
@@ -262,7 +262,7 @@ async function saveTurns({ continuing, log }: AttemptDeps, { claimed }: AttemptR
 }
 
 /** False when fenced: nothing was written. */
-async function writeEnd(store: Store, claimed: ClaimedRollout, end: AttemptEnd): Promise<boolean> {
+async function writeEnd(store: WorkerStore, claimed: ClaimedRollout, end: AttemptEnd): Promise<boolean> {
   const keeps = keepsTurns(claimed.submission) ? ({ keepsTurns: true } as const) : {};
   if (end.kind === 'finish') return await store.finish(claimed, { ...end.ending, ...keeps });
   if (end.kind === 'retry') return await store.retry(claimed, end.failure, end);

@@ -6,13 +6,13 @@ import type { Ledger } from '@millrace/model';
 import { messageOf, RolloutError, rolloutId, type SavedTurn, type Submission } from '@millrace/protocol';
 import { type Checkpoint, CheckpointBudget, type CheckpointShelf } from '@millrace/sandbox';
 import type { Opened } from '@millrace/scenarios';
-import type { ClaimedRollout, LoggedTurn, Store } from '@millrace/store';
+import type { ClaimedRollout, LoggedTurn, WorkerStore } from '@millrace/store';
 import { joinEntries, type TurnEntry, type TurnState, unpackEntry } from './turn-entry.ts';
 import { TurnLogWriter } from './turn-log-writer.ts';
 
 /** What a worker continues rollouts with. */
 export interface Continuing {
-  readonly store: Pick<Store, 'loggedTurns' | 'get'>;
+  readonly store: Pick<WorkerStore, 'loggedTurns' | 'get'>;
   readonly turns: TurnLogWriter;
   readonly shelf: CheckpointShelf;
   readonly budget: CheckpointBudget;
@@ -34,7 +34,8 @@ export function openContinuing({
   log,
   restMs = defaultRestMs,
   budget = new CheckpointBudget(clock),
-}: Pick<Continuing, 'shelf' | 'clock' | 'log'> & Partial<Pick<Continuing, 'restMs' | 'budget'>> & { readonly store: Store }): Continuing {
+}: Pick<Continuing, 'shelf' | 'clock' | 'log'> &
+  Partial<Pick<Continuing, 'restMs' | 'budget'>> & { readonly store: WorkerStore }): Continuing {
   return { store, shelf, clock, log, turns: new TurnLogWriter(store), budget, maxBytes: mostCheckpointBytes, restMs };
 }
 

@@ -1,0 +1,199 @@
+// The store of a worker that reaches it through servers. What has to be written once is written once, whatever server dies when: the store
+// fences a result by its attempt, and a repeated call says so.
+
+import type { Log } from '@millrace/base/log';
+import type { RolloutId, WorkerId } from '@millrace/protocol';
+import { definedOf, RolloutError } from '@millrace/protocol';
+import type { Claim, Ending, PackedTrajectory } from '../claim.ts';
+import { packTrajectory } from '../rows/stored-trajectory.ts';
+import { StoreFault } from '../store-fault.ts';
+import type { WorkerStore } from '../worker-store.ts';
+import { EventFollower } from './event-follower.ts';
+import { type CallerOptions, ServerCaller } from './server-caller.ts';
+import type { CallName, CallReply, CallRequest } from './worker-calls.ts';
+
+/** The caller closes it. Nothing is sent before the first call. */
+export function openRemoteStore(options: CallerOptions & { readonly log: Log }): WorkerStore {
+  return new RemoteStore(options);
+}
+
+type Trajectory = NonNullable<Ending['trajectory']>;
+
+interface SendOptions {
+  readonly attachment?: Uint8Array | undefined;
+  readonly mayRepeat?: boolean;
+}
+
+class RemoteStore implements WorkerStore {
+  readonly #caller: ServerCaller;
+  readonly #follower: EventFollower;
+  /** What each worker of this process has got from its claims. */
+  readonly #claimed = new Map<WorkerId, Map<RolloutId, number>>();
+  /** Calls whose outcome is not known: the next one of the same kind says that it repeats them. */
+  readonly #unknown = new Set<string>();
+
+  constructor(options: CallerOptions) {
+    this.#caller = new ServerCaller(options);
+    this.#follower = new EventFollower(this.#caller, options.log);
+  }
+
+  registerWorker: WorkerStore['registerWorker'] = async (worker, options) => {
+    let isAgain = false;
+    const toRequest = (isRepeated: boolean) => {
+      isAgain = isRepeated;
+      return { ...worker, leaseMs: options.leaseMs };
+    };
+    try {
+      await this.#caller.call({ name: 'registerWorker', toRequest });
+    } catch (error) {
+      // An id is that of one process only: the first call, whose reply was lost, registered it.
+      if (!isAgain || !(error instanceof RolloutError) || error.code !== 'conflict') throw error;
+    }
+    this.#claimed.set(worker.id, new Map());
+  };
+
+  renew: WorkerStore['renew'] = async (worker, options) => {
+    const { held } = options;
+    if (held) this.#claimed.set(worker, new Map(held.claims.map(({ id, attempt }) => [id, attempt])));
+    const claims = held?.claims.map(({ id, attempt }) => ({ id, attempt })) ?? [];
+    const { leaseMs, report } = options;
+    return await this.#send('renew', { worker, leaseMs, report, ...definedOf({ held: held && { ...held, claims } }) });
+  };
+
+  claim: WorkerStore['claim'] = async (worker, limit, labels = {}) => {
+    const known = this.#claimed.get(worker) ?? new Map<RolloutId, number>();
+    const held = () => [...known].map(([id, attempt]) => ({ id, attempt }));
+    const claimed = await this.#once(`claim ${worker}`, (isRepeated) => ({
+      name: 'claim' as const,
+      request: { worker, limit, labels, ...(isRepeated && { isRepeated, held: held() }) },
+    }));
+    for (const { id, attempt } of claimed) known.set(id, attempt);
+    this.#claimed.set(worker, known);
+    return claimed;
+  };
+
+  move: WorkerStore['move'] = (claim, to) =>
+    this.#once(`move ${claim.id} ${claim.attempt} ${to}`, (isRepeated) => ({
+      name: 'move' as const,
+      request: { claim: toClaim(claim), to, isRepeated },
+    }));
+
+  endIfLost: WorkerStore['endIfLost'] = async (claim, { result, trajectory }) => {
+    const { bytes: attachment, sha256 } = await toPacked(trajectory);
+    return await this.#send('endIfLost', { claim: toClaim(claim), result, sha256 }, { attachment });
+  };
+
+  finish: WorkerStore['finish'] = async (claim, { trajectory, ...ending }) => {
+    const packed = trajectory && (await toPacked(trajectory));
+    const end = { ...ending, ...definedOf({ sha256: packed?.sha256 }) };
+    const isWritten = await this.#once(`finish ${claim.id} ${claim.attempt}`, (isRepeated) => ({
+      name: 'finish' as const,
+      request: { claim: toClaim(claim), ending: end, isRepeated },
+      attachment: packed?.bytes,
+    }));
+    this.#forget(claim);
+    return isWritten;
+  };
+
+  retry: WorkerStore['retry'] = async (claim, failure, { delayMs }) => {
+    const isWritten = await this.#send('retry', { claim: toClaim(claim), failure, delayMs });
+    this.#forget(claim);
+    return isWritten;
+  };
+
+  release: WorkerStore['release'] = async (claim, { requires } = {}) => {
+    const isWritten = await this.#send('release', { claim: toClaim(claim), ...definedOf({ requires }) });
+    this.#forget(claim);
+    return isWritten;
+  };
+
+  dropWorker: WorkerStore['dropWorker'] = async (worker, { maxLosses, retryDelayMs }) => {
+    await this.#send('dropWorker', { worker, rules: { maxLosses, ...definedOf({ retryDelayMs }) } });
+    this.#claimed.delete(worker);
+  };
+
+  /** The server that leads does it. */
+  expire: WorkerStore['expire'] = async () => 0;
+  workers: WorkerStore['workers'] = () => this.#send('workers', undefined);
+  get: WorkerStore['get'] = (id) => this.#send('get', { id });
+  backends: WorkerStore['backends'] = () => this.#send('backends', undefined);
+  backendLoads: WorkerStore['backendLoads'] = () => this.#send('backendLoads', undefined);
+  oldestOn: WorkerStore['oldestOn'] = (worker, caches) => this.#send('oldestOn', { worker, caches: [...caches] });
+  place: WorkerStore['place'] = (rollout, { exclude, ...options }) =>
+    this.#send('place', { claim: toClaim(rollout), options: { ...options, ...definedOf({ exclude: exclude && [...exclude] }) } });
+  breakBackend: WorkerStore['breakBackend'] = async (id, report) => void (await this.#send('breakBackend', { id, ...report }));
+  recoverBackend: WorkerStore['recoverBackend'] = async (id, options) => void (await this.#send('recoverBackend', { id, ...options }));
+  noteProbe: WorkerStore['noteProbe'] = (id, probe) => this.#send('noteProbe', { id, probe });
+  takeProbe: WorkerStore['takeProbe'] = (id, options) => this.#send('takeProbe', { id, ...options });
+  noteTraffic: WorkerStore['noteTraffic'] = async ({ contexts, errors }) => {
+    await this.#send('noteTraffic', {
+      contexts: contexts.map(({ claim, tokens }) => ({ claim: toClaim(claim), tokens })),
+      errors: [...errors],
+    });
+  };
+  policy: WorkerStore['policy'] = () => this.#send('policy', undefined);
+  reportGate: WorkerStore['reportGate'] = async (worker, report) => void (await this.#send('reportGate', { worker, ...report }));
+  /** What happened is logged once or, if the reply is lost, perhaps not. */
+  appendEvents: WorkerStore['appendEvents'] = async (events) =>
+    void (await this.#send('appendEvents', { events: [...events] }, { mayRepeat: false }));
+  events: WorkerStore['events'] = async (after, { limit, kinds }) =>
+    this.#follower.read(after, definedOf({ limit, kinds })) ??
+    (await this.#send('events', { after, limit, ...definedOf({ kinds: kinds && [...kinds] }) }));
+  lastEventId: WorkerStore['lastEventId'] = () => this.#send('lastEventId', undefined);
+  onHint: WorkerStore['onHint'] = (listener) => this.#follower.subscribe(listener);
+  appendTurns: WorkerStore['appendTurns'] = (worker, appends) =>
+    this.#send('appendTurns', {
+      worker,
+      appends: appends.map(({ turns, ...append }) => ({
+        ...append,
+        turns: turns.map(({ turn, body }) => ({ turn, body: Buffer.from(body).toString('base64') })),
+      })),
+    });
+  loggedTurns: WorkerStore['loggedTurns'] = async (claim) =>
+    (await this.#send('loggedTurns', toClaim(claim))).map(({ body, ...turn }) => ({ ...turn, body: Buffer.from(body, 'base64') }));
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#follower[Symbol.asyncDispose]();
+    await this.#caller[Symbol.asyncDispose]();
+  }
+
+  #forget({ worker, id, attempt }: Claim): void {
+    const known = this.#claimed.get(worker);
+    if (known?.get(id) === attempt) known.delete(id);
+  }
+
+  async #send<Name extends CallName>(name: Name, request: CallRequest<Name>, options: SendOptions = {}): Promise<CallReply<Name>> {
+    return (await this.#caller.call({ name, toRequest: () => request, ...options })) as CallReply<Name>;
+  }
+
+  /** For calls that have to know that they may be the second of their kind, also after an earlier one failed as a whole. */
+  async #once<Name extends CallName>(
+    subject: string,
+    toCall: (isRepeated: boolean) => {
+      readonly name: Name;
+      readonly request: CallRequest<Name>;
+      readonly attachment?: Uint8Array | undefined;
+    },
+  ): Promise<CallReply<Name>> {
+    const wasUnknown = this.#unknown.has(subject);
+    const { name, attachment } = toCall(wasUnknown);
+    try {
+      const value = await this.#caller.call({ name, attachment, toRequest: (isRepeated) => toCall(isRepeated || wasUnknown).request });
+      this.#unknown.delete(subject);
+      return value as CallReply<Name>;
+    } catch (error) {
+      if (error instanceof StoreFault && error.isUnknown) this.#unknown.add(subject);
+      else this.#unknown.delete(subject);
+      throw error;
+    }
+  }
+}
+
+async function toPacked(trajectory: Trajectory): Promise<PackedTrajectory> {
+  return 'bytes' in trajectory ? trajectory : await packTrajectory(trajectory);
+}
+
+/** A claimed rollout has more than its claim. */
+function toClaim({ id, worker, attempt }: Claim): Claim {
+  return { id, worker, attempt };
+}
