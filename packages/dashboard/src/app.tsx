@@ -72,7 +72,7 @@ function Frame({ session }: { readonly session: DashboardSession }) {
       </button>
       <header className="top">
         <a className="brand" href={toAddress(session.live ? 'now' : 'rollouts')}>
-          <img src="/favicon.svg" alt="" width="22" height="22" /> Millrace
+          <Brand /> Millrace
         </a>
         <nav aria-label="Pages">
           {pages
@@ -98,6 +98,20 @@ function Frame({ session }: { readonly session: DashboardSession }) {
       {action === undefined ? null : <Confirm action={action} onClose={() => setAction(undefined)} />}
       {isHelp ? <Shortcuts onClose={() => setHelp(false)} /> : null}
     </SurroundingsContext>
+  );
+}
+
+/** Part of the page, not a file: an exported page has no files. */
+function Brand() {
+  return (
+    <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
+      <rect width="32" height="32" rx="7" fill="#0f766e" />
+      <g fill="none" stroke="#fff" strokeWidth="2.4" strokeLinecap="round">
+        <circle cx="16" cy="14" r="7.2" />
+        <path d="M16 4.2v19.6M6.2 14h19.6M9.2 7.2l13.6 13.6M22.8 7.2 9.2 20.8" />
+        <path d="M4 27c3 0 3-1.8 6-1.8S13 27 16 27s3-1.8 6-1.8 3 1.8 6 1.8" opacity=".75" />
+      </g>
+    </svg>
   );
 }
 
