@@ -126,8 +126,8 @@ function Page(): ReactNode {
   useEffect(() => {
     document.title = `${subject ?? page} · Millrace`;
   }, [page, subject]);
-  if (page === 'rollout' && subject !== undefined) return <RolloutPage key={subject} id={subject} tab={query.tab} />;
-  if (page === 'group' && subject !== undefined) return <GroupPage key={subject} id={subject} />;
+  if (page === 'rollout' && subject !== undefined) return <RolloutPage key={subject} id={subject} query={query} />;
+  if (page === 'group' && subject !== undefined) return <GroupPage key={subject} id={subject} query={query} />;
   if (page === 'batch' && subject !== undefined) return <BatchPage key={subject} id={subject} />;
   if (page === 'failures') return <FailuresPage />;
   if (page === 'training') return <TrainingPage scenario={query.scenario} />;

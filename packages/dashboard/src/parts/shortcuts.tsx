@@ -10,6 +10,7 @@ const lists: readonly (readonly [string, string])[] = [
   ['/', 'search'],
   ['j or ↓, k or ↑', 'next and previous rollout; next and previous turn'],
   ['Enter', 'open the chosen rollout'],
+  ['. and ,', 'replay a conversation: next and previous turn'],
   ['1 to 5', 'the tabs of a rollout'],
   ['[ and ]', 'previous and next sibling'],
   ['Esc', 'back'],
