@@ -4,3 +4,4 @@ export type { BriefSource } from './list/brief.ts';
 export { type ExportedData, type ExportedRollout, exportedDataId } from './list/exported.ts';
 export { RolloutIndex } from './list/rollout-index.ts';
 export { toAtif } from './logic/atif.ts';
+export { findDivergence } from './logic/diverge.ts';
