@@ -82,7 +82,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./rollouts/list.ts')).listCommand,
   },
   export: {
-    summary: 'Writes rollouts as one HTML page to send to a colleague, or as JSON or ATIF.',
+    summary: 'Writes rollouts with their trajectories as one HTML page to send to a colleague, or as JSON or ATIF.',
     load: async () => (await import('./rollouts/export.ts')).exportCommand,
   },
   cancel: {

@@ -21,7 +21,8 @@ const mostInPage = 500;
 
 export const exportCommand: Command = {
   name: 'export',
-  summary: 'Writes rollouts with their trajectories as one HTML page that needs no service, or as data. The start of an id is enough.',
+  summary:
+    'Writes rollouts with their trajectories as one HTML page to send to a colleague, or as JSON or ATIF. The start of an id is enough.',
   positional: '[id …]',
   options: {
     html: {
@@ -109,14 +110,14 @@ function findAmong(rows: readonly { readonly id: string }[], id: string, path: s
   return chooseOnly(found, id, { what: 'rollout', where: `in ${path}` }).id;
 }
 
-interface Rendering {
+interface ExportRun {
   readonly source: ViewSource;
   readonly ids: readonly string[];
   readonly io: Io;
 }
 
 /** With a live line: a store may have thousands. */
-async function render(format: Format, { source, ids, io }: Rendering): Promise<string> {
+async function render(format: Format, { source, ids, io }: ExportRun): Promise<string> {
   let read = 0;
   const line = openLiveLine(io, {
     render: (columns) => `▕${bar(read / ids.length, Math.min(40, columns - 30))}▏ ${toCount(read)}/${toCount(ids.length)} read`,

@@ -11,7 +11,7 @@ export interface ShownRollout {
 }
 
 /** Below this, one stands under the other. */
-const leastBeside = 90;
+const leastForBoth = 90;
 
 export function renderCompare(pair: readonly [ShownRollout, ShownRollout], options: ShowOptions): string {
   const paint = openPaint(options.color);
@@ -22,8 +22,8 @@ export function renderCompare(pair: readonly [ShownRollout, ShownRollout], optio
     return `rollout ${missing.view.id} has no trajectory, so there is nothing to compare.\n`;
   }
   const { tokens, at } = findDivergence(trajectories.map((trajectory) => toTrajectoryView(trajectory).segments));
-  const isBeside = options.columns >= leastBeside;
-  const columns = isBeside ? Math.floor((options.columns - 3) / 2) : options.columns;
+  const areInColumns = options.columns >= leastForBoth;
+  const columns = areInColumns ? Math.floor((options.columns - 3) / 2) : options.columns;
   const sides = trajectories.map((trajectory, index) => {
     const { view } = index === 0 ? one : other;
     const place = at[index];
@@ -37,7 +37,7 @@ export function renderCompare(pair: readonly [ShownRollout, ShownRollout], optio
     ? `They are equal: ${toCount(tokens)} tokens.`
     : `They share their first ${toCount(tokens)} tokens, and part from there.`;
   const [left = [], right = []] = sides;
-  const body = isBeside ? beside(left, right, { columns, paint }) : [...left, '', ...right];
+  const body = areInColumns ? joinColumns(left, right, { columns, paint }) : [...left, '', ...right];
   return `${[paint('bold', title), '', ...(isSame ? sides.flatMap(([first = '']) => [first]) : body)].join('\n')}\n`;
 }
 
@@ -46,7 +46,7 @@ function renderHead({ id, state, reward, result }: RolloutView, paint: Paint): s
   return [paint('bold', id), paint('dim', facts)];
 }
 
-function beside(left: readonly string[], right: readonly string[], { columns, paint }: { columns: number; paint: Paint }): string[] {
+function joinColumns(left: readonly string[], right: readonly string[], { columns, paint }: { columns: number; paint: Paint }): string[] {
   const bar = paint('dim', ' │ ');
   return Array.from({ length: Math.max(left.length, right.length) }, (_, index) => {
     const one = left[index] ?? '';

@@ -16,7 +16,7 @@ export const pathOptions = {
 
 export const viewCommand: Command = {
   name: 'view',
-  summary: 'Shows results in the browser without a service: rollouts, conversations, tokens, siblings, failures. It changes nothing.',
+  summary: 'Shows the results in a file, a folder or a store in the browser, without a service. It changes nothing.',
   positional: '<file, folder or store>',
   options: {
     ...pathOptions,

@@ -138,7 +138,7 @@ function Head({ rollout, siblings }: { readonly rollout: RolloutView; readonly s
         </a>
         {group === null ? null : (
           <a className="chip" href={toAddress('group', group)}>
-            sibling {at + 1} of {siblings.length} in {toHarmless(group)}
+            {siblings.length < 2 ? 'group' : `sibling ${at + 1} of ${siblings.length} in`} {toHarmless(group)}
           </a>
         )}
         <RolloutButtons rollout={rollout} siblings={siblings} />

@@ -15,7 +15,7 @@ import { isNewest } from './engine/schema.ts';
 import { readStoreSize } from './engine/store-size.ts';
 import { ThreadLink } from './link.ts';
 
-export type StoreReader = Pick<Store, 'get' | 'list' | 'trajectory' | 'events' | 'lastEventId' | 'oldestEventId'> & AsyncDisposable;
+type StoreReader = Pick<Store, 'get' | 'list' | 'trajectory' | 'events' | 'lastEventId' | 'oldestEventId'> & AsyncDisposable;
 
 /** Throws if there is no store, or one that another version wrote. The caller closes it. */
 export async function openStoreReader(path: string, blobStore?: BlobStore): Promise<StoreReader> {

@@ -11,8 +11,8 @@ import { RolloutIndex } from '@millrace/dashboard';
 import { openSqliteStore } from '@millrace/store';
 import { makeRollout, makeTempFolder } from '@millrace/testkit';
 import { exportPage, renderPage } from '../../../src/http/dashboard/view/export-page.ts';
+import { openViewSource } from '../../../src/http/dashboard/view/open-source.ts';
 import { viewPath } from '../../../src/http/dashboard/view/view.ts';
-import { openViewSource } from '../../../src/http/dashboard/view/view-source.ts';
 
 const rollout = {
   id: 'r-1',

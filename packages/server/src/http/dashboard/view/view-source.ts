@@ -1,12 +1,7 @@
-// Where a viewer without a service reads: files of results, a folder of them, or a store. Chosen by what lies at the path.
+// What a viewer without a service reads from: files of results, a store, or for an export also a service.
 
-import { open, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { RolloutIndex } from '@millrace/dashboard';
 import type { DashboardTask, Event, RolloutView, TokenPieces, TrajectoryView } from '@millrace/protocol';
-import { storeFile } from '@millrace/store';
-import { openFileSource } from './file-source.ts';
-import { openStoreSource } from './store-source.ts';
 
 export interface ViewSource extends AsyncDisposable {
   readonly title: string;
@@ -27,25 +22,4 @@ export interface ViewSourceOptions {
   readonly tokenizer: string | undefined;
   /** Where the trajectories of a store are, as `store.blobs` names it. */
   readonly blobs: string;
-}
-
-/** Throws if nothing there can be read. The caller closes it. */
-export async function openViewSource(options: ViewSourceOptions): Promise<ViewSource> {
-  const { path } = options;
-  const isFolder = (await stat(path)).isDirectory();
-  const file = isFolder ? join(path, storeFile) : path;
-  if (await isStore(file)) return await openStoreSource({ ...options, path: file });
-  return await openFileSource({ ...options, isFolder });
-}
-
-const sqliteHead = 'SQLite format 3\0';
-
-async function isStore(path: string): Promise<boolean> {
-  try {
-    await using file = await open(path);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(sqliteHead.length), 0, sqliteHead.length, 0);
-    return buffer.toString('latin1', 0, bytesRead) === sqliteHead;
-  } catch {
-    return false; // whoever reads it next says why it cannot be read
-  }
 }

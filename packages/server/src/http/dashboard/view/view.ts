@@ -10,7 +10,7 @@ export async function viewPath(options: ViewerOptions): Promise<Viewer> {
 }
 
 export async function openSource(options: ViewSourceOptions): Promise<ViewSource> {
-  const { openViewSource } = await import('./view-source.ts');
+  const { openViewSource } = await import('./open-source.ts');
   return await openViewSource(options);
 }
 

@@ -8,7 +8,8 @@ import { openGuard } from '../../request/auth.ts';
 import { sendError } from '../../request/errors.ts';
 import { mount } from '../../request/mount.ts';
 import { mountStaticFiles } from '../static-files.ts';
-import { openViewSource, type ViewSource, type ViewSourceOptions } from './view-source.ts';
+import { openViewSource } from './open-source.ts';
+import type { ViewSource, ViewSourceOptions } from './view-source.ts';
 
 export interface Viewer extends AsyncDisposable {
   readonly url: string;
