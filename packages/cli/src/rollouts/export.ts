@@ -120,7 +120,7 @@ interface ExportRun {
 async function render(format: Format, { source, ids, io }: ExportRun): Promise<string> {
   let read = 0;
   const line = openLiveLine(io, {
-    render: (columns) => `▕${bar(read / ids.length, Math.min(40, columns - 30))}▏ ${toCount(read)}/${toCount(ids.length)} read`,
+    render: (columns) => `▕${bar(read / ids.length, Math.max(5, Math.min(40, columns - 30)))}▏ ${toCount(read)}/${toCount(ids.length)} read`,
     renderPlain: () => `${toCount(read)}/${toCount(ids.length)} read`,
   });
   const counted: ViewSource = {
