@@ -85,6 +85,10 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     summary: 'Writes rollouts with their trajectories as one HTML page to send to a colleague, or as JSON or ATIF.',
     load: async () => (await import('./rollouts/export.ts')).exportCommand,
   },
+  scan: {
+    summary: 'Searches conversations for refusals, loops, broken environments and your own patterns.',
+    load: async () => (await import('./rollouts/scan.ts')).scanCommand,
+  },
   cancel: {
     summary: 'Cancels rollouts, a batch, or everything that is queued.',
     load: async () => (await import('./rollouts/cancel.ts')).cancelCommand,

@@ -15,6 +15,7 @@ import { GroupPage } from './pages/group.tsx';
 import { NowPage } from './pages/now.tsx';
 import { RolloutPage } from './pages/rollout.tsx';
 import { RolloutsPage } from './pages/rollouts.tsx';
+import { ScanPage } from './pages/scan.tsx';
 import { TrainingPage } from './pages/training.tsx';
 import { Confirm } from './parts/confirm.tsx';
 import { KeyEntry } from './parts/key-entry.tsx';
@@ -51,6 +52,7 @@ const pages: readonly { readonly name: string; readonly title: string; readonly 
   { name: 'now', title: 'Now', live: true },
   { name: 'rollouts', title: 'Rollouts' },
   { name: 'failures', title: 'Failures' },
+  { name: 'scan', title: 'Scan' },
   { name: 'training', title: 'Training' },
   { name: 'batches', title: 'Batches', live: true },
 ];
@@ -130,6 +132,7 @@ function Page(): ReactNode {
   if (page === 'group' && subject !== undefined) return <GroupPage key={subject} id={subject} query={query} />;
   if (page === 'batch' && subject !== undefined) return <BatchPage key={subject} id={subject} />;
   if (page === 'failures') return <FailuresPage />;
+  if (page === 'scan') return <ScanPage query={query} />;
   if (page === 'training') return <TrainingPage scenario={query.scenario} />;
   if (page === 'batches' && live) return <BatchesPage />;
   if (page === 'rollouts' || !live) return <RolloutsPage query={query} />;

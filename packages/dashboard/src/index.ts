@@ -5,3 +5,4 @@ export { type ExportedData, type ExportedRollout, exportedDataId } from './list/
 export { RolloutIndex } from './list/rollout-index.ts';
 export { toAtif } from './logic/atif.ts';
 export { findDivergence } from './logic/diverge.ts';
+export { builtInPatterns, type Finding, loopName, parsePattern, scanTrajectory } from './logic/scan.ts';

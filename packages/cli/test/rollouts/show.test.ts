@@ -191,7 +191,7 @@ test('two rollouts are compared from the turn in which they part, and equal ones
   assert.match((await show(['r1', '--compare', 'r5'], prepare)).out, /rollout r5 has no trajectory/);
 });
 
-test('a rollout is exported from a file and from a service as data that can be read again, and by the start of its id', async () => {
+test('a rollout is exported as data that can be read again, by the start of its id, and its conversation is scanned', async () => {
   await using folder = await makeTempFolder('export');
   const [file, copy] = [join(folder.path, 'results.jsonl'), join(folder.path, 'copy.jsonl')];
   await writeFile(file, (await show(['r1', '--json'])).out);
@@ -201,6 +201,10 @@ test('a rollout is exported from a file and from a service as data that can be r
   assert.equal(shown.out, (await show(['r1', '--logprobs'])).out);
   const document = JSON.parse((await run('r', '--from', file, '--atif', '-')).out);
   assert.deepEqual([document.session_id, document.steps.length], ['r1', 3]);
+  const scan = await millrace(['scan', '--from', file, '--pattern', 'looked=i look', '--json'], openIo());
+  assert.deepEqual(JSON.parse(scan.out), { id: 'r1', name: 'looked', turn: 1, branch: 0, excerpt: JSON.parse(scan.out).excerpt });
+  assert.match(JSON.parse(scan.out).excerpt, /I look\.\nbash ls/);
+  assert.equal((await millrace(['scan', '--from', file, '--pattern', '('], openIo())).code, 2);
   for (const argv of [[], ['--html', 'a', '--json', 'b'], ['--json', '-', '--from', join(folder.path, 'none')], ['--json', '-']])
     assert.equal((await run(...argv)).code, 2, argv.join(' '));
 });
