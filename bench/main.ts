@@ -42,6 +42,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   freeze: async () => (await import('./graders/freeze.ts')).runFreezeBench(),
   'swe-evaluate': async () => (await import('./graders/swe-evaluate.ts')).runSweEvaluateBench(),
   verdicts: async () => (await import('./verdicts/verdicts.ts')).runVerdictsBench(),
+  dashboard: async () => (await import('./dashboard/dashboard.ts')).runDashboardBench(),
   capacity: async () => (await import('./capacity.ts')).runCapacityBench('plain'),
   'capacity-sandboxes': async () => (await import('./capacity.ts')).runCapacityBench('sandboxes'),
 };

@@ -21,6 +21,7 @@ export async function buildDashboard(folder?: string): Promise<void> {
 
 /** Into another folder first: a build that fails leaves the one before, and two at once do not mix. */
 async function bundle(dist: string, stamp: string): Promise<void> {
+  const { version } = JSON.parse(await readFile(join(dashboard, 'package.json'), 'utf8'));
   const { build } = await import('vite'); // it takes longer to load than a build that is not needed
   const scratch = `${dist}.${process.pid}`;
   try {
@@ -28,7 +29,7 @@ async function bundle(dist: string, stamp: string): Promise<void> {
       root: dashboard,
       configFile: false,
       logLevel: 'error',
-      define: { 'process.env.NODE_ENV': '"production"' },
+      define: { 'process.env.NODE_ENV': '"production"', millraceVersion: JSON.stringify(version) },
       build: {
         outDir: scratch,
         emptyOutDir: true,

@@ -55,6 +55,7 @@ export const plans: readonly PackagePlan[] = [
       'model',
       'base',
       'tracing',
+      'dashboard',
       'client',
       'protocol',
       'testkit',

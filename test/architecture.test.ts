@@ -63,11 +63,11 @@ const packageImports: Readonly<Record<string, readonly string[]>> = {
   scenarios: ['protocol', 'base', 'answers', 'model', 'sandbox'],
   worker: ['protocol', 'gateway', 'base', 'model', 'engines', 'sandbox', 'store', 'scenarios'],
   tracing: ['base'],
-  server: ['protocol', ...servicePackages],
+  server: ['protocol', 'dashboard', ...servicePackages],
   dashboard: ['protocol'],
   gateway: ['protocol'],
   client: ['protocol'],
-  cli: ['protocol', 'client', ...servicePackages],
+  cli: ['protocol', 'client', 'dashboard', ...servicePackages],
   testkit: ['protocol', 'client', 'cli', ...servicePackages],
 };
 

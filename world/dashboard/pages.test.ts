@@ -3,10 +3,15 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import { viewPath } from '@millrace/server';
+import { makeTempFolder } from '@millrace/testkit';
 import type { Browser, Page } from 'playwright-core';
+import { millrace, openIo } from '../../packages/cli/test/fake-io.ts';
 import { openBrowser, skipBrowser, visit } from './browser.ts';
-import { type DashboardScene, fillScene, hostile, hostileText, long, openScene, readKey, runAll } from './scene.ts';
+import { adminKey, type DashboardScene, fillScene, hostile, hostileText, long, openBranches, openScene, readKey, runAll } from './scene.ts';
 
 const pages = [
   ['now', '.u-wrap'],
@@ -16,6 +21,8 @@ const pages = [
   ['rollout/fix-1%3A0?tab=time', '.events li'],
   ['rollout/fix-1%3A0?tab=verdict', '.facts'],
   ['rollout/fix-1%3A0?tab=raw', '.output'],
+  ['rollout/several-agents?branch=2', '.branch-on'],
+  ['scan?pattern=script', '.findings li'],
   ['group/fix-1', '.compared .message'],
   ['failures', '.failure'],
   ['training', '.u-wrap'],
@@ -33,6 +40,7 @@ describe('the dashboard', { skip: skipBrowser, timeout: 600_000 }, () => {
     browser = await openBrowser();
     await fillScene(scene, { versions: 2, groups: 2 });
     await runAll(scene.client, [hostile, long]);
+    await openBranches(scene);
   });
   after(async () => {
     await browser?.close();
@@ -117,6 +125,56 @@ describe('the dashboard', { skip: skipBrowser, timeout: 600_000 }, () => {
       assert.doesNotMatch(await page.locator('main').innerText(), /[\u202a-\u202e\u2066-\u2069]/);
     }
     assert.ok(hostileText.includes('\u202e'), 'the text had an override');
+  });
+
+  test('branches are a tree with roles, and a replay shows what the agent had seen; a link shows the same', async () => {
+    await using visited = await visit(browser, { url: scene.service.url });
+    const { page } = visited;
+    await visited.go('rollout/several-agents');
+    const tree = page.getByRole('group', { name: /branches/ });
+    for (const role of [/main.*opening|main/, /sub-agent/, /side-call/, /leaves 1 after \d+ tokens.*edited/])
+      await tree.getByRole('button', { name: role }).first().waitFor();
+    await tree
+      .getByRole('button', { name: /sub-agent/ })
+      .first()
+      .click();
+    await page.getByText('You are the sub-agent').waitFor();
+    await visited.go('rollout/fix-1%3A0');
+    await page.getByRole('button', { name: /replay/ }).click();
+    await page.getByText('turn 1 of').waitFor();
+    const first = await page.locator('.message').count();
+    await page.keyboard.press('.');
+    await page.waitForURL(/turn=2/);
+    assert.ok((await page.locator('.message').count()) > first);
+    await page.reload();
+    await page.getByText('turn 2 of').waitFor();
+  });
+
+  test('an exported page and the store of a running service show the same as the service, and the page loads nothing', async () => {
+    await using folder = await makeTempFolder('mr-export');
+    const file = join(folder.path, 'page.html');
+    const io = openIo({ env: { MILLRACE_URL: scene.service.url, MILLRACE_KEY: adminKey } });
+    const { code, err } = await millrace(['export', 'fix-1:0', 'hostile', '--html', file], io);
+    assert.equal(code, 0, err);
+    await using exported = await visit(browser, { url: pathToFileURL(file).href });
+    const { page } = exported;
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url().replace(/#.*/, '')));
+    await page.goto(`${pathToFileURL(file).href}#/rollout/hostile`);
+    await page.getByText('⟨U+202E⟩gnp.exe').first().waitFor();
+    await page.evaluate("location.hash = '#/rollout/fix-1%3A0?tab=tokens'");
+    await page.waitForSelector('.tk');
+    assert.match((await page.locator('.tk').allTextContents()).join(''), /greet\.sh/);
+    assert.equal(await page.evaluate('window.hacked'), undefined);
+    assert.deepEqual(await findBarriers(page), []);
+    assert.deepEqual(
+      [...new Set(asked)].filter((one) => !one.startsWith('data:')),
+      [pathToFileURL(file).href],
+    );
+    await using viewer = await viewPath({ path: scene.service.storePath, port: 0, tokenizer: undefined, blobs: 'store' });
+    await using viewed = await visit(browser, { url: viewer.url });
+    await viewed.go('rollout/fix-1%3A0');
+    await viewed.page.getByText('greet.sh should print').waitFor();
   });
 
   test('a trajectory of more than 64,000 tokens opens, with only the near blocks drawn, and can be scrolled to its end', async () => {

@@ -2,8 +2,9 @@
 // siblings differ, hostile output, and one trajectory of more than 64,000 tokens. Everything runs in real sandboxes with the fake backend.
 
 import { type Client, openClient } from '@millrace/client';
-import type { SubmissionInput } from '@millrace/protocol';
+import { gatewayOpened, type SubmissionInput } from '@millrace/protocol';
 import { type FakeBackend, openFakeBackend, type Policy, qwen3Folder, renderCall, TestService } from '@millrace/testkit';
+import { z } from 'zod';
 
 export const adminKey = 'dashboard-admin-key';
 export const readKey = 'dashboard-read-key';
@@ -54,6 +55,33 @@ export async function fillScene(scene: DashboardScene, { versions = 6, groups = 
     target: 4,
   });
   for await (const _ of client.batches.groups(batch.id)); // to its end
+}
+
+const completion = z.object({ choices: z.tuple([z.object({ message: z.looseObject({}) })]) });
+
+/** An agent of others through a gateway: its main line, a sub-agent, a question without tools, and a history that was edited. */
+export async function openBranches({ service }: DashboardScene): Promise<void> {
+  const post = async (url: string, key: string, body: unknown) => {
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` };
+    const reply = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    if (!reply.ok) throw new Error(`${url}: ${await reply.text()}`);
+    return await reply.json();
+  };
+  const gateway = gatewayOpened.parse(await post(`${service.url}/v1/gateways`, adminKey, { id: 'several-agents' }));
+  const parameters = { type: 'object', properties: { command: { type: 'string' } } };
+  const tools = [{ type: 'function', function: { name: 'bash', description: 'Runs a command.', parameters } }];
+  const ask = async (messages: readonly unknown[], given: readonly unknown[] = tools) => {
+    const body = { model: 'policy', messages, ...(given.length === 0 ? {} : { tools: given }) };
+    const reply = completion.parse(await post(`${gateway.base_url}/chat/completions`, gateway.key, body));
+    return reply.choices[0].message;
+  };
+  const opening = [{ role: 'user', content: 'Plan the work: say what is first.' }];
+  const history = [...opening, await ask(opening), { role: 'user', content: 'What is 12 × 11? Go on.' }];
+  await ask(history);
+  await ask([{ role: 'user', content: 'What is 7 × 9? You are the sub-agent.' }]);
+  await ask([{ role: 'user', content: 'A title for: What is 3 × 3?' }], []);
+  await ask([...history.slice(0, 2), { role: 'user', content: 'What is 12 × 12 instead?' }]);
+  await post(`${service.url}/v1/gateways/${gateway.id}/reward`, adminKey, { reward: 1 });
 }
 
 /** What a trainer posts after a step: recomputed logprobs that are a little off, and in the last step more. */

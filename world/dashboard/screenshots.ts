@@ -4,7 +4,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openBrowser, visit } from './browser.ts';
-import { fillScene, hostile, long, openScene, runAll } from './scene.ts';
+import { fillScene, hostile, long, openBranches, openScene, runAll } from './scene.ts';
 
 const pages = [
   { name: 'now', address: 'now', ready: '.u-wrap' },
@@ -18,17 +18,21 @@ const pages = [
   { name: 'training', address: 'training', ready: '.u-wrap' },
   { name: 'batches', address: 'batches', ready: '.table tbody tr' },
   { name: 'batch', address: 'batch/step-7', ready: '.sibling' },
+  { name: 'branches', address: 'rollout/several-agents?branch=2', ready: '.branch-on' },
+  { name: 'replay', address: 'rollout/fix-3%3A0?turn=2', ready: '.replay' },
+  { name: 'scan', address: 'scan?pattern=script', ready: '.findings li' },
   { name: 'hostile', address: 'rollout/hostile', ready: '.message-tool' },
 ] as const;
 
 /** Those that the README and docs/dashboard.md show. */
-const published = ['now', 'rollout', 'tokens', 'group', 'training', 'failures'];
+const published = ['now', 'rollout', 'tokens', 'group', 'training', 'failures', 'branches', 'scan'];
 
 const [folder] = process.argv.slice(2);
 const target = folder ?? join(import.meta.dirname, '../../docs/pictures');
 await mkdir(target, { recursive: true });
 await using scene = await openScene({ latencyMs: 150 });
 await fillScene(scene);
+await openBranches(scene);
 if (folder !== undefined) await runAll(scene.client, [hostile, long]);
 await using browser = await openBrowser();
 // The first page shows a service that works.

@@ -46,7 +46,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./rollouts/show.ts')).showCommand,
   },
   view: {
-    summary: 'Shows the results in a file in the browser, without a service.',
+    summary: 'Shows the results in a file, a folder or a store in the browser, without a service.',
     load: async () => (await import('./rollouts/view.ts')).viewCommand,
   },
   eval: {
@@ -80,6 +80,14 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   ls: {
     summary: 'Lists rollouts with their state, reward and failure, the newest first.',
     load: async () => (await import('./rollouts/list.ts')).listCommand,
+  },
+  export: {
+    summary: 'Writes rollouts with their trajectories as one HTML page to send to a colleague, or as JSON or ATIF.',
+    load: async () => (await import('./rollouts/export.ts')).exportCommand,
+  },
+  scan: {
+    summary: 'Searches conversations for refusals, loops, broken environments and your own patterns.',
+    load: async () => (await import('./rollouts/scan.ts')).scanCommand,
   },
   cancel: {
     summary: 'Cancels rollouts, a batch, or everything that is queued.',

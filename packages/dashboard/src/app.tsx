@@ -15,6 +15,7 @@ import { GroupPage } from './pages/group.tsx';
 import { NowPage } from './pages/now.tsx';
 import { RolloutPage } from './pages/rollout.tsx';
 import { RolloutsPage } from './pages/rollouts.tsx';
+import { ScanPage } from './pages/scan.tsx';
 import { TrainingPage } from './pages/training.tsx';
 import { Confirm } from './parts/confirm.tsx';
 import { KeyEntry } from './parts/key-entry.tsx';
@@ -51,6 +52,7 @@ const pages: readonly { readonly name: string; readonly title: string; readonly 
   { name: 'now', title: 'Now', live: true },
   { name: 'rollouts', title: 'Rollouts' },
   { name: 'failures', title: 'Failures' },
+  { name: 'scan', title: 'Scan' },
   { name: 'training', title: 'Training' },
   { name: 'batches', title: 'Batches', live: true },
 ];
@@ -72,7 +74,7 @@ function Frame({ session }: { readonly session: DashboardSession }) {
       </button>
       <header className="top">
         <a className="brand" href={toAddress(session.live ? 'now' : 'rollouts')}>
-          <img src="/favicon.svg" alt="" width="22" height="22" /> Millrace
+          <Brand /> Millrace
         </a>
         <nav aria-label="Pages">
           {pages
@@ -101,6 +103,20 @@ function Frame({ session }: { readonly session: DashboardSession }) {
   );
 }
 
+/** Part of the page, not a file: an exported page has no files. */
+function Brand() {
+  return (
+    <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
+      <rect width="32" height="32" rx="7" fill="#0f766e" />
+      <g fill="none" stroke="#fff" strokeWidth="2.4" strokeLinecap="round">
+        <circle cx="16" cy="14" r="7.2" />
+        <path d="M16 4.2v19.6M6.2 14h19.6M9.2 7.2l13.6 13.6M22.8 7.2 9.2 20.8" />
+        <path d="M4 27c3 0 3-1.8 6-1.8S13 27 16 27s3-1.8 6-1.8 3 1.8 6 1.8" opacity=".75" />
+      </g>
+    </svg>
+  );
+}
+
 function isOn(name: string, page: string): boolean {
   const parents: Readonly<Record<string, string>> = { rollout: 'rollouts', group: 'rollouts', batch: 'batches' };
   return name === (parents[page] ?? page);
@@ -112,10 +128,11 @@ function Page(): ReactNode {
   useEffect(() => {
     document.title = `${subject ?? page} · Millrace`;
   }, [page, subject]);
-  if (page === 'rollout' && subject !== undefined) return <RolloutPage key={subject} id={subject} tab={query.tab} />;
-  if (page === 'group' && subject !== undefined) return <GroupPage key={subject} id={subject} />;
+  if (page === 'rollout' && subject !== undefined) return <RolloutPage key={subject} id={subject} query={query} />;
+  if (page === 'group' && subject !== undefined) return <GroupPage key={subject} id={subject} query={query} />;
   if (page === 'batch' && subject !== undefined) return <BatchPage key={subject} id={subject} />;
   if (page === 'failures') return <FailuresPage />;
+  if (page === 'scan') return <ScanPage query={query} />;
   if (page === 'training') return <TrainingPage scenario={query.scenario} />;
   if (page === 'batches' && live) return <BatchesPage />;
   if (page === 'rollouts' || !live) return <RolloutsPage query={query} />;

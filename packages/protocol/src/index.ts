@@ -233,8 +233,10 @@ export {
   type DashboardTask,
   dashboardPaths,
   dashboardRoutes,
+  dashboardTask,
   type FailureGroup,
   type TokenPieces,
+  tokenPieces,
   type VersionPoint,
 } from './routes/dashboard-routes.ts';
 export { type GatewayInput, type GatewayOpened, gatewayOpened, gatewayRequest, gatewayReward } from './routes/gateway.ts';

@@ -7,7 +7,8 @@ export { openRootlessPostgres, type RootlessPostgres } from './cluster/rootless-
 export { type SlurmConfig, type SlurmRole, slurmRoles } from './cluster/slurm-config.ts';
 export { readConfig, type ServiceConfig, serviceConfig } from './config.ts';
 export { renderConfigDoc } from './config-doc.ts';
-export { viewFile } from './http/dashboard/view-file.ts';
+export { openSource, toExportedPage, viewPath } from './http/dashboard/view/view.ts';
+export type { ViewSource } from './http/dashboard/view/view-source.ts';
 export { renderMetrics } from './http/metrics/metrics-doc.ts';
 export { renderLogEvents } from './log-events.ts';
 export { openDriver, openLayers, openServer, openServiceStore, openWorker, openWorkerStore, StartError } from './service.ts';

@@ -54,6 +54,7 @@ export { backupStore, restoreStore } from './sqlite/admin/backup.ts';
 export { type CompactReport, compactStore, compactWholeStore } from './sqlite/admin/compact.ts';
 export { readStoreStats, type StoreStats } from './sqlite/admin/stats.ts';
 export { openSqliteStore } from './sqlite/sqlite.ts';
+export { openStoreReader } from './sqlite/store-reader.ts';
 export type { ClaimedRollout, NewEvent, Store, StoreSize, WorkerRecord } from './store.ts';
 export { hidePassword, isPostgresAddress, storeFile, toStoreAddress } from './store-address.ts';
 export { storeConfig, toDiskLimits } from './store-config.ts';

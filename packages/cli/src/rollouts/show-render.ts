@@ -5,7 +5,7 @@ import { type Message, type RolloutView, type Segment, type ToolCall, type Traje
 import { openPaint, type Paint, padEnd, toCount, toDuration, toVisible, width, wrap } from '../terminal/text.ts';
 import { toFailureHint } from './failure-hints.ts';
 
-interface ShowOptions {
+export interface ShowOptions {
   readonly columns: number;
   readonly color: boolean;
   readonly tokens: boolean;
@@ -16,7 +16,7 @@ interface ShowOptions {
 
 export function renderShow(view: RolloutView, trajectory: Trajectory | undefined, options: ShowOptions): string {
   const paint = openPaint(options.color);
-  const body = trajectory === undefined ? ['', paint('dim', 'It has no trajectory.')] : renderSegments(trajectory, options, paint);
+  const body = trajectory === undefined ? ['', paint('dim', 'It has no trajectory.')] : renderSegments(trajectory, options, { paint });
   return `${[...renderHeader(view, trajectory, { paint, columns: options.columns }), ...body].join('\n')}\n`;
 }
 
@@ -115,11 +115,20 @@ function renderTimings(timings: NonNullable<RolloutView['result']>['timings']): 
   return `waited ${toDuration(waits)}${forCache}, init ${toDuration(init_ms)}, ${run}, evaluate ${toDuration(evaluate_ms)}`;
 }
 
-function renderSegments(trajectory: Trajectory, options: ShowOptions, paint: Paint): string[] {
+/** From the segment with index `from`. */
+export function renderSegments(
+  trajectory: Trajectory,
+  options: ShowOptions,
+  { paint, from = 0 }: { paint: Paint; from?: number },
+): string[] {
   const style = { paint, columns: options.columns };
   let at = 0;
-  return trajectory.segments.flatMap((segment) => {
+  return trajectory.segments.flatMap((segment, index) => {
     if (segment.kind === 'prompt') at = 0;
+    if (index < from) {
+      at += segment.tokenIds.length;
+      return [];
+    }
     const lines = ['', renderRule(segment, at, style), ...renderBody(segment, style)];
     if (options.tokens) lines.push(...renderTokens(segment, options, style));
     at += segment.tokenIds.length;

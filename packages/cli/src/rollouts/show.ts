@@ -4,20 +4,12 @@ import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { openClient } from '@millrace/client';
 import { openTokenizer } from '@millrace/model';
-import {
-  definedOf,
-  messageOf,
-  RolloutError,
-  type RolloutView,
-  rolloutView,
-  type Trajectory,
-  toTrajectoryView,
-  trajectoryView,
-} from '@millrace/protocol';
+import { definedOf, messageOf, RolloutError, rolloutView, type Trajectory, toTrajectoryView, trajectoryView } from '@millrace/protocol';
 import { type Arguments, type Command, serviceOptions, toServiceAddress, UsageError } from '../command/command.ts';
 import { chooseOnly, findRollout } from '../command/find-id.ts';
 import type { Io } from '../terminal/io.ts';
 import { wantsColor } from '../terminal/text.ts';
+import { renderCompare, type ShownRollout } from './show-compare.ts';
 import { renderShow } from './show-render.ts';
 
 export const showCommand: Command = {
@@ -32,6 +24,7 @@ export const showCommand: Command = {
       value: 'FOLDER',
       describe: 'Shows the text of each token, decoded by the tokenizer in this folder; implies --tokens.',
     },
+    compare: { type: 'string', value: 'ID', describe: 'Shows this one next to it, from the token at which they part.' },
     file: { type: 'string', value: 'FILE', describe: 'Reads the output of `submit --trajectories` instead of the service.' },
     json: { type: 'boolean', describe: 'Writes the rollout with its trajectory as one JSON line.' },
     ...serviceOptions,
@@ -40,27 +33,25 @@ export const showCommand: Command = {
     'millrace show r-1234',
     'millrace show r-1234 --tokens --logprobs',
     'millrace show r-1234 --tokenizer models/qwen3',
+    'millrace show task-7:0 --compare task-7:3',
     'millrace show r-1234 --file results.jsonl | less -R',
   ],
   run: runShow,
 };
 
-interface Shown {
-  readonly view: RolloutView;
-  readonly trajectory: Trajectory | undefined;
-}
-
 async function runShow(args: Arguments, io: Io): Promise<number> {
   const [id = ''] = args.positionals;
   const file = args.text('file');
-  const shown = file === undefined ? await readFromService(id, args, io) : await readFromFile(id, file);
+  const read = (one: string) => (file === undefined ? readFromService(one, args, io) : readFromFile(one, file));
+  const shown = await read(id);
+  const compared = args.text('compare');
   if (args.flag('json')) {
     const trajectory = shown.trajectory === undefined ? null : toTrajectoryView(shown.trajectory);
     io.stdout.write(`${JSON.stringify({ ...shown.view, trajectory })}\n`);
     return 0;
   }
   const logprobs = args.flag('logprobs');
-  const columns = Math.max(40, Math.min(io.stdout.columns ?? 100, 120));
+  const columns = Math.max(40, Math.min(io.stdout.columns ?? 100, compared === undefined ? 120 : 220));
   const folder = args.text('tokenizer');
   const tokenizer = folder === undefined ? undefined : await openTokenizer(folder);
   const look = {
@@ -70,11 +61,13 @@ async function runShow(args: Arguments, io: Io): Promise<number> {
     logprobs,
     ...(tokenizer ? { tokenText: (id: number) => tokenizer.decode([id]) } : {}),
   };
-  io.stdout.write(renderShow(shown.view, shown.trajectory, look));
+  io.stdout.write(
+    compared === undefined ? renderShow(shown.view, shown.trajectory, look) : renderCompare([shown, await read(compared)], look),
+  );
   return 0;
 }
 
-async function readFromService(id: string, args: Arguments, io: Io): Promise<Shown> {
+async function readFromService(id: string, args: Arguments, io: Io): Promise<ShownRollout> {
   await using client = openClient(toServiceAddress(args, io));
   const view = await findRollout(client, id);
   const trajectory = await client.trajectory(view.id).catch((error: unknown) => {
@@ -88,7 +81,7 @@ function isNotFound(error: unknown): boolean {
   return error instanceof RolloutError && error.code === 'not-found';
 }
 
-async function readFromFile(id: string, file: string): Promise<Shown> {
+async function readFromFile(id: string, file: string): Promise<ShownRollout> {
   const input = createReadStream(file);
   const found: { readonly id: string; readonly line: string }[] = [];
   try {
@@ -111,7 +104,7 @@ function readId(line: string): string | undefined {
   return typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'string' ? value.id : undefined;
 }
 
-function parseShown(line: string, file: string): Shown {
+function parseShown(line: string, file: string): ShownRollout {
   const parsed = rolloutView.extend({ trajectory: trajectoryView.nullish() }).safeParse(JSON.parse(line));
   if (!parsed.success)
     throw new RolloutError(

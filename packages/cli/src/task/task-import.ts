@@ -1,10 +1,12 @@
 // `millrace task import`: rows of a data set as tasks, one JSON line each, ready for `millrace submit`.
 
 import { writeFile } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
 import { describeIssues, messageOf } from '@millrace/protocol';
 import { loadScenarios, type SweRowKind, sweRowKindOf, sweRowKinds, toSweTask } from '@millrace/scenarios';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
-import { toCount } from '../terminal/text.ts';
+import { openLiveLine } from '../terminal/live-line.ts';
+import { bar, toCount } from '../terminal/text.ts';
 import { type DataRow, readRows } from './read-rows.ts';
 
 export const importCommand: Command = {
@@ -24,7 +26,7 @@ async function runImport(args: Arguments, io: Io): Promise<number> {
   const [kind = '', path = ''] = args.positionals;
   const chosen = toKind(kind);
   const rows = (await readRows(path)).slice(0, args.count('limit', 1));
-  const { lines, bad } = await convert(rows, chosen);
+  const { lines, bad } = await convert(rows, chosen, io);
   for (const { row, reason } of bad.slice(0, 10)) io.stderr.write(`${path}: row ${row}: ${reason}\n`);
   if (bad.length > 10) io.stderr.write(`and ${toCount(bad.length - 10)} more\n`);
   const isGood = bad.length === 0 || (args.flag('skip-bad') && lines.length > 0);
@@ -46,17 +48,28 @@ function toKind(kind: string): SweRowKind | undefined {
   return found;
 }
 
+const rowsAtOnce = 50;
+
 interface Converted {
   readonly lines: readonly string[];
   readonly bad: readonly { readonly row: number; readonly reason: string }[];
 }
 
 /** The first row is number 1. */
-async function convert(rows: readonly DataRow[], chosen: SweRowKind | undefined): Promise<Converted> {
+async function convert(rows: readonly DataRow[], chosen: SweRowKind | undefined, io: Io): Promise<Converted> {
   const scenario = (await loadScenarios([])).get('swe');
   const lines: string[] = [];
   const bad: { row: number; reason: string }[] = [];
+  let done = 0;
+  const renderPlain = () => `${toCount(done)}/${toCount(rows.length)} rows`;
+  const live = openLiveLine(io, {
+    render: (columns) => `▕${bar(done / rows.length, Math.max(5, Math.min(30, columns - 40)))}▏ ${renderPlain()}`,
+    renderPlain,
+  });
   for (const [at, row] of rows.entries()) {
+    done = at;
+    live.update();
+    if (at % rowsAtOnce === 0) await setImmediate(); // the line is drawn by a timer
     try {
       const kind = chosen ?? sweRowKindOf(row);
       if (kind === undefined) throw new Error(`no data set is known with the fields ${Object.keys(row).join(', ')}`);
@@ -68,5 +81,6 @@ async function convert(rows: readonly DataRow[], chosen: SweRowKind | undefined)
       bad.push({ row: at + 1, reason: messageOf(error) });
     }
   }
+  live.close();
   return { lines, bad };
 }

@@ -170,3 +170,41 @@ test('with a tokenizer, each token is shown by its text, white space and all', a
   const { out } = await show(['r1', '--tokenizer', qwen3Folder()], prepare);
   assert.match(out, /tokens\n {2}\|hello\|·\|·world\|⏎\|/);
 });
+
+test('two rollouts are compared from the turn in which they part, and equal ones are called so', async () => {
+  const prepare = (service: FakeService) => {
+    const [prompt, first, observation] = segments;
+    if (!prompt || !first || !observation) throw new Error('the trajectory is shorter');
+    const other: Segment = { ...first, messages: [{ role: 'assistant', content: 'I guess.' }], ...numbers([10, 99], [-0.25, -2]) };
+    service.trajectories.set('r3', { ...trajectory, rolloutId: 'r3', segments: [prompt, other] });
+    service.trajectories.set('r4', { ...trajectory, rolloutId: 'r4' });
+    service.end('r3', { reward: 0, result });
+    service.end('r4', { reward: 0.5, result });
+    service.end('r5');
+  };
+  const { out } = await show(['r1', '--compare', 'r3'], prepare);
+  assert.match(out, /^They share their first 4 tokens, and part from there\.$/m);
+  assert.match(out, /its first 1 tokens are the same/);
+  assert.match(out, /I look\.[\s\S]*I guess\./);
+  assert.doesNotMatch(out, /How many files/);
+  assert.match((await show(['r1', '--compare', 'r4'], prepare)).out, /^They are equal: 7 tokens\.$/m);
+  assert.match((await show(['r1', '--compare', 'r5'], prepare)).out, /rollout r5 has no trajectory/);
+});
+
+test('a rollout is exported as data that can be read again, by the start of its id, and its conversation is scanned', async () => {
+  await using folder = await makeTempFolder('export');
+  const [file, copy] = [join(folder.path, 'results.jsonl'), join(folder.path, 'copy.jsonl')];
+  await writeFile(file, (await show(['r1', '--json'])).out);
+  const run = (...argv: string[]) => millrace(['export', ...argv], openIo());
+  assert.equal((await run('--from', file, '--json', copy)).code, 0);
+  const shown = await millrace(['show', 'r1', '--file', copy, '--logprobs'], openIo());
+  assert.equal(shown.out, (await show(['r1', '--logprobs'])).out);
+  const document = JSON.parse((await run('r', '--from', file, '--atif', '-')).out);
+  assert.deepEqual([document.session_id, document.steps.length], ['r1', 3]);
+  const scan = await millrace(['scan', '--from', file, '--pattern', 'looked=i look', '--json'], openIo());
+  assert.deepEqual(JSON.parse(scan.out), { id: 'r1', name: 'looked', turn: 1, branch: 0, excerpt: JSON.parse(scan.out).excerpt });
+  assert.match(JSON.parse(scan.out).excerpt, /I look\.\nbash ls/);
+  assert.equal((await millrace(['scan', '--from', file, '--pattern', '('], openIo())).code, 2);
+  for (const argv of [[], ['--html', 'a', '--json', 'b'], ['--json', '-', '--from', join(folder.path, 'none')], ['--json', '-']])
+    assert.equal((await run(...argv)).code, 2, argv.join(' '));
+});

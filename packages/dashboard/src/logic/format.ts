@@ -34,7 +34,9 @@ export function formatMs(ms: number | null | undefined): string {
 export function formatAge(at: number | null | undefined, now: number): string {
   if (at === null || at === undefined) return '–';
   const seconds = Math.max(0, Math.round((now - at) / 1000));
-  return seconds < 60 ? `${seconds} s ago` : `${formatMs(seconds * 1000)} ago`;
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86_400)} d ago`;
 }
 
 export function formatTime(at: number): string {

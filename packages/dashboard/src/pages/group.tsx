@@ -1,7 +1,7 @@
 // The siblings of a group: their rewards in a table, and two of them next to each other from the token at which they part.
 
 import type { BriefPage, BriefRollout, TrajectoryView } from '@millrace/protocol';
-import { useMemo, useState } from 'react';
+import { useMemo } from 'react';
 import { useReply, useSlowRevision } from '../api/hooks.ts';
 import { toQuery } from '../api/request.ts';
 import { toAddress } from '../logic/address.ts';
@@ -11,15 +11,24 @@ import { toHarmless } from '../logic/harmless.ts';
 import { Empty, ErrorNote, Panel, Reward, StateTag } from '../parts/bits.tsx';
 import { Compared } from '../rollout/compared.tsx';
 
-export function GroupPage({ id }: { readonly id: string }) {
+interface GroupPageProps {
+  readonly id: string;
+  /** The two that are compared, `left` and `right`; the best and the worst unless named. */
+  readonly query: Readonly<Record<string, string>>;
+}
+
+export function GroupPage({ id, query }: GroupPageProps) {
   const revision = useSlowRevision(2000);
   const { data, error } = useReply<BriefPage>(`/dashboard/api/rollouts${toQuery({ group: id, sort: 'reward', limit: 256 })}`, revision);
-  const [chosen, setChosen] = useState<readonly string[] | undefined>();
   const rows = data?.rows ?? [];
   const ended = rows.filter(({ ended_at }) => ended_at !== null);
-  const pair = chosen ?? [ended[0]?.id, ended.length > 1 ? ended.at(-1)?.id : undefined].flatMap((one) => one ?? []);
-  const choose = (rollout: string) =>
-    setChosen(pair.includes(rollout) ? pair.filter((one) => one !== rollout) : [...pair, rollout].slice(-2));
+  const named = [query.left, query.right];
+  const isNamed = named.some((one) => one !== undefined);
+  const pair = (isNamed ? named : [ended[0]?.id, ended.length > 1 ? ended.at(-1)?.id : undefined]).flatMap((one) => one ?? []);
+  const choose = (rollout: string) => {
+    const [left, right] = pair.includes(rollout) ? pair.filter((one) => one !== rollout) : [...pair, rollout].slice(-2);
+    location.replace(toAddress('group', id, { left, right }));
+  };
   const rewards = rows.flatMap(({ reward }) => reward ?? []);
   return (
     <div className="page">

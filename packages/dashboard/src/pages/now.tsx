@@ -2,7 +2,7 @@
 
 import type { Event, ServiceStatus } from '@millrace/protocol';
 import { useMemo } from 'react';
-import { useLive, useNow, useSurroundings } from '../api/hooks.ts';
+import { useLive, useNow, useSummary, useSurroundings } from '../api/hooks.ts';
 import type { RateSample } from '../api/live.ts';
 import { request } from '../api/request.ts';
 import { toAddress } from '../logic/address.ts';
@@ -25,6 +25,7 @@ export function NowPage() {
         </p>
       ))}
       <Numbers status={status} />
+      <Blames />
       <div className="grid grid-stages">
         <Stages status={status} />
         <PolicyPanel status={status} />
@@ -61,6 +62,28 @@ function Numbers({ status }: { readonly status: ServiceStatus }) {
       {store === undefined ? null : (
         <Stat label="store" value={formatBytes(store.file_bytes + store.wal_bytes)} note={`${formatBytes(store.free_bytes)} free`} />
       )}
+    </div>
+  );
+}
+
+/** Whose fault failures were: what broke outside of the agent is apart from rewards. */
+function Blames() {
+  const { data } = useSummary(5000);
+  const counts = new Map<string, number>();
+  for (const { blame, count } of data?.failures ?? []) counts.set(blame, (counts.get(blame) ?? 0) + count);
+  if (counts.size === 0) return null;
+  return (
+    <div className="chips">
+      <a className="faint" href={toAddress('failures')}>
+        failures by blame
+      </a>
+      {[...counts]
+        .sort(([, one], [, other]) => other - one)
+        .map(([blame, count]) => (
+          <a key={blame} className="chip" href={toAddress('rollouts', undefined, { blame })}>
+            {blame} {formatCount(count)}
+          </a>
+        ))}
     </div>
   );
 }

@@ -6,12 +6,14 @@ import { useLive, useReply } from '../api/hooks.ts';
 import { toQuery } from '../api/request.ts';
 import { toAddress } from '../logic/address.ts';
 import { stripAnsi } from '../logic/ansi.ts';
+import { colourings, trainerColourings } from '../logic/colours.ts';
 import { formatCount, formatMs } from '../logic/format.ts';
 import { toHarmless } from '../logic/harmless.ts';
 import { Empty, ErrorNote, Reward, Stat, StateTag } from '../parts/bits.tsx';
 import { usePageKeys } from '../parts/shortcuts.tsx';
+import { useBranchTree } from '../rollout/branch-tree.tsx';
 import { RolloutButtons } from '../rollout/buttons.tsx';
-import { Conversation } from '../rollout/conversation.tsx';
+import { Conversation, type ShownPart } from '../rollout/conversation.tsx';
 import { RawData } from '../rollout/raw-data.tsx';
 import { TimeLine } from '../rollout/time-line.tsx';
 import { TokenView } from '../rollout/token-view.tsx';
@@ -20,8 +22,11 @@ import { Verdict } from '../rollout/verdict.tsx';
 const tabs = ['conversation', 'tokens', 'time', 'verdict', 'raw'] as const;
 type Tab = (typeof tabs)[number];
 
-export function RolloutPage({ id, tab: given }: { readonly id: string; readonly tab: string | undefined }) {
-  const tab: Tab = tabs.find((name) => name === given) ?? 'conversation';
+type Query = Readonly<Record<string, string>>;
+
+export function RolloutPage({ id, query }: { readonly id: string; readonly query: Query }) {
+  const tab: Tab = tabs.find((name) => name === query.tab) ?? 'conversation';
+  const toTab = (name: Tab) => toAddress('rollout', id, { tab: name, branch: query.branch });
   const path = `/v1/rollouts/${encodeURIComponent(id)}`;
   const { events } = useLive();
   const newest = events.find(({ rollout_id }) => rollout_id === id)?.id;
@@ -32,7 +37,7 @@ export function RolloutPage({ id, tab: given }: { readonly id: string; readonly 
   const siblings = useSiblings(rollout);
   usePageKeys((key) => {
     const chosen = tabs[Number(key) - 1];
-    if (chosen !== undefined) location.replace(toAddress('rollout', id, { tab: chosen }));
+    if (chosen !== undefined) location.replace(toTab(chosen));
     const step = key === ']' ? 1 : key === '[' ? -1 : 0;
     const next = step === 0 ? undefined : siblings[siblings.indexOf(id) + step];
     if (next !== undefined) location.hash = toAddress('rollout', next, { tab });
@@ -44,7 +49,7 @@ export function RolloutPage({ id, tab: given }: { readonly id: string; readonly 
       <Head rollout={rollout} siblings={siblings} />
       <div className="tabs" role="tablist" aria-label="Parts of the rollout">
         {tabs.map((name) => (
-          <a key={name} role="tab" aria-selected={name === tab} href={toAddress('rollout', id, { tab: name })} onClick={replaceHash}>
+          <a key={name} role="tab" aria-selected={name === tab} href={toTab(name)} onClick={replaceHash}>
             {name}
           </a>
         ))}
@@ -53,7 +58,9 @@ export function RolloutPage({ id, tab: given }: { readonly id: string; readonly 
         {tab === 'time' ? <TimeLine rollout={rollout} revision={newest} /> : null}
         {tab === 'verdict' ? <Verdict rollout={rollout} /> : null}
         {tab === 'raw' ? <RawData rollout={rollout} trajectory={trajectory} /> : null}
-        {tab !== 'conversation' && tab !== 'tokens' ? null : <Content tab={tab} rollout={rollout} trajectory={trajectory} error={lost} />}
+        {tab !== 'conversation' && tab !== 'tokens' ? null : (
+          <Content query={query} tab={tab} rollout={rollout} trajectory={trajectory} error={lost} />
+        )}
       </div>
     </div>
   );
@@ -74,13 +81,14 @@ function useSiblings(rollout: RolloutView | undefined): readonly string[] {
 }
 
 interface ContentProps {
+  readonly query: Query;
   readonly tab: 'conversation' | 'tokens';
   readonly rollout: RolloutView;
   readonly trajectory: TrajectoryView | undefined;
   readonly error: Error | undefined;
 }
 
-function Content({ tab, rollout, trajectory, error }: ContentProps) {
+function Content({ query, tab, rollout, trajectory, error }: ContentProps) {
   useEffect(() => {
     document.body.dataset.ready = trajectory === undefined ? '' : trajectory.rollout_id;
   }, [trajectory]);
@@ -89,9 +97,32 @@ function Content({ tab, rollout, trajectory, error }: ContentProps) {
   if ((rollout.result?.tokens.prompt ?? 0) === 0) return <Empty>It ended before the agent said anything.</Empty>;
   if (error !== undefined) return <Empty>{toHarmless(error.message)}</Empty>;
   if (trajectory === undefined) return <Empty>Reading its tokens …</Empty>;
-  if (tab === 'tokens') return <TokenView trajectory={trajectory} />;
-  if (trajectory.text_dropped) return <Empty>Its text was not kept (retention.textHours). Its tokens are all there.</Empty>;
-  return <Conversation trajectory={trajectory} />;
+  if (tab === 'conversation' && trajectory.text_dropped)
+    return <Empty>Its text was not kept (retention.textHours). Its tokens are all there.</Empty>;
+  return <TrajectoryPart query={query} tab={tab} rollout={rollout} trajectory={trajectory} />;
+}
+
+interface TrajectoryPartProps extends Omit<ContentProps, 'error'> {
+  readonly trajectory: TrajectoryView;
+}
+
+/** The conversation or the tokens of one branch. What is shown of it is in the address, so a link shows the same. */
+function TrajectoryPart({ query, tab, rollout, trajectory }: TrajectoryPartProps) {
+  const tree = useBranchTree(trajectory, rollout);
+  const change = (next: Record<string, string | undefined>) => location.replace(toAddress('rollout', rollout.id, { ...query, ...next }));
+  const wanted = Number(query.branch ?? 1) - 1;
+  const part: ShownPart = {
+    branch: tree.some(({ branch }) => branch === wanted) ? wanted : 0,
+    turn: query.turn === undefined ? undefined : Number(query.turn),
+    onChange: ({ branch, ...rest }) =>
+      change({
+        ...(branch === undefined ? {} : { branch: branch === 0 ? undefined : String(branch + 1) }),
+        ...('turn' in rest ? { turn: rest.turn === undefined ? undefined : String(rest.turn) } : {}),
+      }),
+  };
+  if (tab === 'conversation') return <Conversation trajectory={trajectory} tree={tree} part={part} />;
+  const by = [...colourings, ...trainerColourings].find((name) => name === query.colour) ?? 'mask';
+  return <TokenView trajectory={trajectory} tree={tree} part={part} by={by} onColour={(colour) => change({ colour })} />;
 }
 
 function Head({ rollout, siblings }: { readonly rollout: RolloutView; readonly siblings: readonly string[] }) {
@@ -107,10 +138,10 @@ function Head({ rollout, siblings }: { readonly rollout: RolloutView; readonly s
         </a>
         {group === null ? null : (
           <a className="chip" href={toAddress('group', group)}>
-            sibling {at + 1} of {siblings.length} in {toHarmless(group)}
+            {siblings.length < 2 ? 'group' : `sibling ${at + 1} of ${siblings.length} in`} {toHarmless(group)}
           </a>
         )}
-        <RolloutButtons rollout={rollout} />
+        <RolloutButtons rollout={rollout} siblings={siblings} />
       </div>
       {failure === null ? null : (
         <div className="note note-bad">

@@ -57,6 +57,7 @@ export function RolloutsPage({ query }: { readonly query: Query }) {
                 page.complete ? '' : ` · ${formatCount(page.indexed)} read so far`
               }`}
         </span>
+        <a href={toAddress('scan', undefined, toScanned(query))}>scan their conversations</a>
       </div>
       <Filters query={query} summary={summary} onChange={change} />
       <ErrorNote error={error} />
@@ -78,6 +79,11 @@ export function RolloutsPage({ query }: { readonly query: Query }) {
       </div>
     </div>
   );
+}
+
+/** A scan takes the newest ones. */
+function toScanned({ sort: _sort, order: _order, ...filters }: Query): Query {
+  return filters;
 }
 
 function Head({ query, onChange }: { readonly query: Query; readonly onChange: (query: Query) => void }) {

@@ -84,6 +84,14 @@ function showTimes(_plot: UPlot, times: readonly number[]): string[] {
   return times.map((at) => new Date(at * 1000).toTimeString().slice(0, 8));
 }
 
+/** A chart that has just begun is a minute wide too. */
+const leastSeconds = 60;
+
+function toTimeRange(_plot: UPlot, low: number | null, high: number | null): [number, number] {
+  const end = high ?? Date.now() / 1000;
+  return [Math.min(low ?? end, end - leastSeconds), end];
+}
+
 function toOptions(element: HTMLElement, { lines, isTime = true, height = 150, from, to, points, xLabel }: ChartProps): UPlot.Options {
   const style = getComputedStyle(document.documentElement);
   const read = (name: string) => style.getPropertyValue(name).trim();
@@ -94,8 +102,8 @@ function toOptions(element: HTMLElement, { lines, isTime = true, height = 150, f
     legend: { show: lines.length > 1 },
     cursor: { points: { size: 6 }, drag: { setScale: false } },
     scales: {
-      x: { time: isTime },
-      y: { range: (_plot, low, high) => [from ?? Math.min(0, low ?? 0), to ?? Math.max(high ?? 1, 1e-9) * 1.05] },
+      x: { time: isTime, ...(isTime ? { range: toTimeRange } : {}) },
+      y: { range: (_plot, low, high) => [from ?? Math.min(0, low ?? 0), to ?? ((high ?? 0) > 0 ? (high ?? 1) * 1.05 : 1)] },
     },
     series: [
       { label: isTime ? 'time' : (xLabel ?? 'version') },

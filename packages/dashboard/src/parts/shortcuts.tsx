@@ -3,13 +3,14 @@
 import { useEffect, useRef } from 'react';
 import { toAddress } from '../logic/address.ts';
 
-const places: Readonly<Record<string, string>> = { n: 'now', r: 'rollouts', f: 'failures', t: 'training', b: 'batches' };
+const places: Readonly<Record<string, string>> = { n: 'now', r: 'rollouts', f: 'failures', s: 'scan', t: 'training', b: 'batches' };
 
 const lists: readonly (readonly [string, string])[] = [
-  ['g then n, r, f, t, b', 'Now, Rollouts, Failures, Training, Batches'],
+  ['g then n, r, f, s, t, b', 'Now, Rollouts, Failures, Scan, Training, Batches'],
   ['/', 'search'],
   ['j or ↓, k or ↑', 'next and previous rollout; next and previous turn'],
   ['Enter', 'open the chosen rollout'],
+  ['. and ,', 'replay a conversation: next and previous turn'],
   ['1 to 5', 'the tabs of a rollout'],
   ['[ and ]', 'previous and next sibling'],
   ['Esc', 'back'],

@@ -2,19 +2,40 @@
 
 import type { Message, TrajectoryView } from '@millrace/protocol';
 import { useMemo, useRef, useState } from 'react';
+import type { BranchNode } from '../logic/branch-tree.ts';
 import { type ConversationEntry, toArgumentText, toConversation } from '../logic/conversation.ts';
 import { formatCount } from '../logic/format.ts';
 import { toHarmless } from '../logic/harmless.ts';
-import { listBranches } from '../logic/tokens.ts';
 import { Output, Prose } from '../parts/output.tsx';
 import { usePageKeys } from '../parts/shortcuts.tsx';
+import { BranchTree } from './branch-tree.tsx';
+import { Replay } from './replay.tsx';
 
-export function Conversation({ trajectory }: { readonly trajectory: TrajectoryView }) {
-  const { segments, tools } = trajectory;
-  const branches = useMemo(() => [...listBranches(segments).keys()], [segments]);
-  const [branch, setBranch] = useState(0);
-  const [shows, setShows] = useState({ reasoning: true, tools: true });
-  const entries = useMemo(() => toConversation(segments, branch), [segments, branch]);
+/** What part of a trajectory is shown; it is in the address. */
+export interface ShownPart {
+  readonly branch: number;
+  /** Replayed until this turn; all of it if absent. */
+  readonly turn: number | undefined;
+  readonly onChange: (part: { readonly branch?: number; readonly turn?: number | undefined }) => void;
+}
+
+interface ConversationProps {
+  readonly trajectory: TrajectoryView;
+  readonly tree: readonly BranchNode[];
+  readonly part: ShownPart;
+}
+
+export function Conversation({ trajectory, tree, part }: ConversationProps) {
+  const { segments } = trajectory;
+  const [shows, setShows] = useState({ reasoning: true, tools: true, facts: true });
+  const all = useMemo(() => toConversation(segments, part.branch), [segments, part.branch]);
+  const turns = useMemo(
+    () => [...new Set(all.flatMap(({ message, turn }) => (message.role === 'assistant' && turn > 0 ? turn : [])))],
+    [all],
+  );
+  const entries = part.turn === undefined ? all : all.filter(({ turn }) => turn <= (part.turn ?? 0));
+  const own = tree.find(({ branch }) => branch === part.branch)?.tools;
+  const tools = useMemo(() => trajectory.tools.filter(({ name }) => own?.includes(name) ?? true), [trajectory, own]);
   const box = useRef<HTMLOListElement>(null);
   usePageKeys((key) => {
     if (key === 'j' || key === 'k') scrollToTurn(box.current, key === 'j' ? 1 : -1);
@@ -22,7 +43,7 @@ export function Conversation({ trajectory }: { readonly trajectory: TrajectoryVi
   return (
     <>
       <div className="toolbar">
-        <Branches branches={branches} branch={branch} onChange={setBranch} />
+        <Replay turns={turns} part={part} />
         <label>
           <input type="checkbox" checked={shows.reasoning} onChange={() => setShows({ ...shows, reasoning: !shows.reasoning })} /> reasoning
         </label>
@@ -30,25 +51,17 @@ export function Conversation({ trajectory }: { readonly trajectory: TrajectoryVi
           <input type="checkbox" checked={shows.tools} onChange={() => setShows({ ...shows, tools: !shows.tools })} /> tool calls and
           results
         </label>
-        {tools.length === 0 ? null : (
-          <details className="tools">
-            <summary>{tools.length} tools available</summary>
-            <ul>
-              {tools.map((tool) => (
-                <li key={tool.name}>
-                  <code>{toHarmless(tool.name)}</code> {toHarmless(tool.description)}
-                </li>
-              ))}
-            </ul>
-          </details>
-        )}
+        <label>
+          <input type="checkbox" checked={shows.facts} onChange={() => setShows({ ...shows, facts: !shows.facts })} /> metadata
+        </label>
       </div>
+      <BranchTree tree={tree} branch={part.branch} onChange={(branch) => part.onChange({ branch, turn: undefined })} />
       <ol className="conversation" ref={box}>
         {entries
           .filter(({ message }) => shows.tools || message.role !== 'tool')
           .map((entry, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: messages never move
-            <Entry key={index} entry={entry} shows={shows} />
+            <Entry key={index} entry={entry} shows={shows} tools={tools} />
           ))}
       </ol>
     </>
@@ -62,39 +75,14 @@ function scrollToTurn(box: HTMLElement | null, step: number): void {
   turns[index]?.scrollIntoView({ block: 'start' });
 }
 
-interface BranchesProps {
-  readonly branches: readonly number[];
-  readonly branch: number;
-  readonly onChange: (branch: number) => void;
-}
-
-/** The history was rewritten once for each further branch. */
-export function Branches({ branches, branch, onChange }: BranchesProps) {
-  if (branches.length < 2) return null;
-  return (
-    <fieldset className="branches">
-      <legend className="visually-hidden">Branch</legend>
-      {branches.map((number) => (
-        <button
-          key={number}
-          type="button"
-          className={`chip ${number === branch ? 'chip-on' : ''}`}
-          aria-pressed={number === branch}
-          onClick={() => onChange(number)}
-        >
-          branch {number + 1}
-        </button>
-      ))}
-    </fieldset>
-  );
-}
-
 interface EntryProps {
   readonly entry: ConversationEntry;
-  readonly shows: { readonly reasoning: boolean; readonly tools: boolean };
+  readonly shows: { readonly reasoning: boolean; readonly tools: boolean; readonly facts: boolean };
+  /** Those that the agent had when it wrote this. */
+  readonly tools: TrajectoryView['tools'];
 }
 
-function Entry({ entry: { message, turn, facts }, shows }: EntryProps) {
+function Entry({ entry: { message, turn, facts }, shows, tools }: EntryProps) {
   const isTurn = message.role === 'assistant';
   return (
     <li className={`message message-${message.role}`} {...(isTurn ? { 'data-turn-start': turn } : {})}>
@@ -103,7 +91,8 @@ function Entry({ entry: { message, turn, facts }, shows }: EntryProps) {
           {message.role === 'tool' ? `result${message.name ? ` of ${toHarmless(message.name)}` : ''}` : message.role}
         </span>
         {isTurn ? <span className="faint">turn {turn}</span> : null}
-        {isTurn && facts !== undefined ? <Facts facts={facts} /> : null}
+        {isTurn && shows.facts && facts !== undefined ? <Facts facts={facts} /> : null}
+        {isTurn && shows.facts && tools.length > 0 ? <Tools tools={tools} /> : null}
       </div>
       {message.reasoning !== undefined && shows.reasoning ? (
         <details className="reasoning" open>
@@ -114,6 +103,21 @@ function Entry({ entry: { message, turn, facts }, shows }: EntryProps) {
       {message.role === 'tool' ? <Output text={message.content} /> : <Prose text={message.content} />}
       {shows.tools ? message.tool_calls?.map((call) => <Call key={call.id} call={call} />) : null}
     </li>
+  );
+}
+
+function Tools({ tools }: { readonly tools: TrajectoryView['tools'] }) {
+  return (
+    <details className="tools">
+      <summary>{tools.length === 1 ? '1 tool' : `${tools.length} tools`} available</summary>
+      <ul>
+        {tools.map((tool) => (
+          <li key={tool.name}>
+            <code>{toHarmless(tool.name)}</code> {toHarmless(tool.description)}
+          </li>
+        ))}
+      </ul>
+    </details>
   );
 }
 

@@ -4,12 +4,14 @@
 import type { TokenPieces, TrainerSampleList, TrajectoryView } from '@millrace/protocol';
 import { memo, type PointerEvent, useEffect, useMemo, useRef, useState } from 'react';
 import { useReply, useSurroundings } from '../api/hooks.ts';
+import type { BranchNode } from '../logic/branch-tree.ts';
 import { type Colouring, colourings, colourOf, toLegend, toPercent, trainerColourings } from '../logic/colours.ts';
 import { formatCount, formatNumber, formatShare } from '../logic/format.ts';
 import { toHarmless, toVisibleToken } from '../logic/harmless.ts';
 import { listBranches, summariseLogprobs, type TokenBlock, type TokenColumns, toBlocks, toColumns } from '../logic/tokens.ts';
 import { type TrainerColumns, toTrainerColumns } from '../logic/trainer.ts';
-import { Branches } from './conversation.tsx';
+import { BranchTree } from './branch-tree.tsx';
+import type { ShownPart } from './conversation.tsx';
 
 const blockSize = 256;
 /** Until it is drawn; a token takes about this many pixels of a block's height. */
@@ -23,10 +25,17 @@ interface Drawing {
   readonly trainer: TrainerColumns | undefined;
 }
 
-export function TokenView({ trajectory }: { readonly trajectory: TrajectoryView }) {
+interface TokenViewProps {
+  readonly trajectory: TrajectoryView;
+  readonly tree: readonly BranchNode[];
+  readonly part: ShownPart;
+  readonly by: Colouring;
+  readonly onColour: (by: Colouring) => void;
+}
+
+export function TokenView({ trajectory, tree, part, by, onColour }: TokenViewProps) {
   const { segments } = trajectory;
-  const [by, setBy] = useState<Colouring>('mask');
-  const [branch, setBranch] = useState(0);
+  const { branch } = part;
   const [hovered, setHovered] = useState<number | undefined>();
   const { data } = useReply<TokenPieces>(`/dashboard/api/rollouts/${encodeURIComponent(trajectory.rollout_id)}/pieces`);
   const branches = useMemo(() => listBranches(segments), [segments]);
@@ -52,15 +61,15 @@ export function TokenView({ trajectory }: { readonly trajectory: TrajectoryView 
               type="button"
               className={`chip ${name === by ? 'chip-on' : ''}`}
               aria-pressed={name === by}
-              onClick={() => setBy(name)}
+              onClick={() => onColour(name)}
             >
               {name}
             </button>
           ))}
         </fieldset>
-        <Branches branches={[...branches.keys()]} branch={branch} onChange={setBranch} />
         <Legend by={by} trajectory={trajectory} />
       </div>
+      <BranchTree tree={tree} branch={branch} onChange={(next) => part.onChange({ branch: next, turn: undefined })} />
       <Numbers columns={columns} trajectory={trajectory} />
       {data?.pieces === null ? <p className="note">{toHarmless(data.reason ?? 'Tokens are shown by their ids.')}</p> : null}
       <div className="tokens" onPointerOver={onPointer} data-count={columns.ids.length}>

@@ -2,7 +2,6 @@
 
 import { findParts } from '@millrace/base/parts';
 import { dashboardRoutes, RolloutError } from '@millrace/protocol';
-import { gatewayScenarioName } from '@millrace/scenarios';
 import type { FastifyInstance } from 'fastify';
 import type { AppContext } from '../context/context.ts';
 import { unknownRollout } from '../intake/intake.ts';
@@ -11,6 +10,7 @@ import { mount } from '../request/mount.ts';
 import { LiveIndex } from './live-index.ts';
 import { readRolloutEvents } from './rollout-events.ts';
 import { mountStaticFiles } from './static-files.ts';
+import { toSubmissionView } from './submission-view.ts';
 import { openPieces } from './token-pieces.ts';
 
 /** The result follows the event log. */
@@ -25,9 +25,7 @@ export async function mountDashboard(app: FastifyInstance, context: AppContext):
   mount(app, dashboardRoutes.task, async ({ params: { id } }) => {
     const record = await store.get(id);
     if (record === undefined) throw unknownRollout(id);
-    const { id: _, ...submission } = record.submission;
-    // The task of a gateway holds the secret that ends it.
-    return { submission: submission.scenario === gatewayScenarioName ? { ...submission, task: {} } : submission };
+    return toSubmissionView(record.submission);
   });
   mount(app, dashboardRoutes.events, async ({ params: { id } }) => {
     const record = await store.get(id);
@@ -37,7 +35,7 @@ export async function mountDashboard(app: FastifyInstance, context: AppContext):
   mount(app, dashboardRoutes.pieces, async ({ params: { id } }) => {
     const trajectory = await store.trajectory(id);
     if (trajectory === undefined) throw new RolloutError('not-found', `rollout ${id} has no trajectory`);
-    return pieces.read(trajectory);
+    return pieces.read(trajectory.segments.map(({ tokenIds }) => tokenIds));
   });
   return index;
 }

@@ -3,11 +3,11 @@
 
 import type { Clock } from '@millrace/base/clock';
 import type { Log } from '@millrace/base/log';
+import { RolloutIndex } from '@millrace/dashboard';
 import type { Event, RolloutId } from '@millrace/protocol';
 import { messageOf, rolloutStates } from '@millrace/protocol';
 import { type Store, toRolloutView } from '@millrace/store';
 import { z } from 'zod';
-import { RolloutIndex } from './rollout-index.ts';
 
 /** The newest ones; more would take the server's memory. */
 const mostRollouts = 100_000;

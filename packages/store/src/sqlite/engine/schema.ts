@@ -191,6 +191,11 @@ function migrate(statements: Statements, version: number): void {
   }
 }
 
+/** Whether this version of Millrace wrote it, or would write it so. */
+export function isNewest(found: number): boolean {
+  return found === newestVersion;
+}
+
 export function checkVersion(found: number): void {
   if (found === 0 || found === newestVersion || migrations[found] !== undefined) return;
   const what = `the store has schema ${found}, and this version of Millrace knows schema ${newestVersion}`;

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type BriefQuery, type BriefRollout, dashboardRoutes, groupId, rolloutId } from '@millrace/protocol';
-import type { BriefSource } from '../../../src/http/dashboard/brief.ts';
-import { RolloutIndex } from '../../../src/http/dashboard/rollout-index.ts';
-import { summarise } from '../../../src/http/dashboard/summary.ts';
+import type { BriefSource } from '../../src/list/brief.ts';
+import { RolloutIndex } from '../../src/list/rollout-index.ts';
+import { summarise } from '../../src/list/summary.ts';
 
 const timings = {
   queued_ms: 1,
