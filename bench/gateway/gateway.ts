@@ -1,5 +1,5 @@
-// What the gateway adds to an engine that is called directly: the time to the first token, the tokens per second of many streams at once,
-// and the memory of a session. Calls alternate between both, so that the machine disturbs them alike.
+// What the gateway adds to an engine that is called directly by the same client: the time to the first token, the tokens per second of many
+// streams at once, CPU, and the memory of a session. Calls alternate between both, so that the machine disturbs them alike.
 
 import { openFakeBackendProcess, qwen3Folder, TestService } from '@millrace/testkit';
 import { readCpuMs, readPssMiB } from '../report/processes.ts';
@@ -10,6 +10,8 @@ import { firstText, openSession, openTimedClient, readContent, type StreamedCall
 /** As of a large model on a GPU: 20 ms to the first token, and 100 tokens per second for each request. */
 const engine = { latencyMs: 20, tokenMs: 10 };
 const calls = 60;
+/** Of sessions that are given a single token for each request: what they cost is the cost of a request. */
+const shortCalls = 300;
 const streams = 32;
 const rounds = 4;
 const idleSessions = 200;
@@ -25,21 +27,22 @@ export async function runGatewayBench(): Promise<BenchReport> {
   await using service = await TestService.open({ workers: 1, tokenizer: qwen3Folder(), pipeline });
   await service.client.backends.join({ url: backend.url });
   const first = await measureFirst(service.url, backend.url);
-  const rates = await measureRates(service, backend.url);
+  const requests = await measureRequests(service);
+  const rates = await measureRates(service, backend);
   const memory = await measureMemory(service);
   return {
     title: 'The gateway against the same engine called directly',
-    rows: [...first.rows, ...rates.rows, ...memory],
+    rows: [...first.rows, ...rates.rows, ...requests, ...memory],
     targets: [...first.targets, ...rates.targets],
     notes: [
       `The engine takes ${engine.latencyMs} ms to its first token and ${engine.tokenMs} ms for each one. The gateway's calls pass the server and a worker, as those of an agent elsewhere do. In each session a call follows the one before it; the direct call has as many prompt tokens. Overheads are differences of neighbours.`,
-      'Throughput is the pace of the engine less what the gateway delays it: as many streams at once as are said, through one worker. CPU is that of server and worker together.',
+      'Throughput is the pace of the engine less what the gateway delays it: as many streams at once as are said, through one worker. CPU is that of server and worker together, of engine and client where the engine is called directly: a busy machine changes it less than times.',
     ],
   };
 }
 
-async function openTalk(serviceUrl: string, words: number) {
-  const { url, key } = await openSession(serviceUrl);
+async function openTalk(serviceUrl: string, words: number, sampling: Readonly<Record<string, unknown>> = {}) {
+  const { url, key } = await openSession(serviceUrl, sampling);
   const messages = [{ role: 'user', content: `Begin.${' word'.repeat(words)}` }];
   return {
     get call(): StreamedCall {
@@ -47,7 +50,7 @@ async function openTalk(serviceUrl: string, words: number) {
     },
     /** The reply goes back, as a harness sends it, with a new message. */
     next({ text }: TimedReply) {
-      messages.push({ role: 'assistant', content: readContent(text) }, { role: 'user', content: 'Go on.' });
+      messages.push({ role: 'assistant', content: readContent(text) }, { role: 'user', content: `Go on ${messages.length}.` });
     },
   };
 }
@@ -78,28 +81,61 @@ async function measureFirst(serviceUrl: string, engineUrl: string) {
   return { rows, targets };
 }
 
-async function measureRates(service: TestService, engineUrl: string) {
-  const call = openTimedClient(streams);
-  const talks = await Promise.all(Array.from({ length: streams }, () => openTalk(service.url, 1000)));
+/** The CPU of server and workers so far. */
+async function openCpu(service: TestService): Promise<() => number> {
   const { workers } = await service.client.status();
   const pids = [service.pid, ...workers.filter(({ alive }) => alive).map(({ pid }) => pid)];
-  const readAll = () => pids.reduce((sum, pid) => sum + readCpuMs(pid), 0);
-  const [direct, through, cpu]: [number[], number[], number[]] = [[], [], []];
+  return () => pids.reduce((sum, pid) => sum + readCpuMs(pid), 0);
+}
+
+async function measureRequests(service: TestService): Promise<BenchRow[]> {
+  const call = openTimedClient(4);
+  const readCpu = await openCpu(service);
+  const rows: BenchRow[] = [];
+  for (const { name, words } of contexts) {
+    const talks = await Promise.all(Array.from({ length: 4 }, () => openTalk(service.url, words, { max_tokens: 1 })));
+    const play = (times: number) =>
+      Promise.all(
+        talks.map(async (talk) => {
+          for (let at = 0; at < times / talks.length; at += 1) talk.next(await call(talk.call));
+        }),
+      );
+    await play(shortCalls / 3); // warms up, and renders the openings
+    const before = readCpu();
+    await play(shortCalls);
+    rows.push({
+      what: `CPU of the service for a request and its first token, ${name}`,
+      unit: 'ms',
+      samples: [(readCpu() - before) / shortCalls],
+    });
+  }
+  return rows;
+}
+
+async function measureRates(service: TestService, engine: { readonly url: string; readonly pid: number }) {
+  const call = openTimedClient(streams);
+  const talks = await Promise.all(Array.from({ length: streams }, () => openTalk(service.url, 1000)));
+  const readService = await openCpu(service);
+  const readDirect = () => readCpuMs(engine.pid) + readCpuMs(process.pid);
+  const [direct, through, cpu, directCpu]: [number[], number[], number[], number[]] = [[], [], [], []];
   for (let round = 0; round <= rounds; round += 1) {
-    const own = await rate(() => Promise.all(talks.map(() => call(toDirect(engineUrl, 1000)))));
-    const before = readAll();
+    const directBefore = readDirect();
+    const own = await rate(() => Promise.all(talks.map(() => call(toDirect(engine.url, 1000)))));
+    const [directAfter, before] = [readDirect(), readService()];
     const passed = await rate(() => Promise.all(talks.map(async (talk) => talk.next(await call(talk.call)))));
     if (round === 0) continue; // renders the openings
     direct.push(own);
     through.push(passed);
-    cpu.push(((readAll() - before) / (streams * textTokens)) * 1000);
+    directCpu.push(((directAfter - directBefore) / (streams * textTokens)) * 1000);
+    cpu.push(((readService() - before) / (streams * textTokens)) * 1000);
   }
   const lost = 1 - percentile(through, 0.5) / percentile(direct, 0.5);
   return {
     rows: [
       { what: `${streams} streams at once, the engine itself`, unit: 'tokens/s', samples: direct, larger: 'better' },
       { what: `${streams} streams at once, through the gateway`, unit: 'tokens/s', samples: through, larger: 'better', against: 2 * 3 },
-      { what: 'CPU of the service for each streamed token', unit: 'µs', samples: cpu },
+      { what: 'CPU of engine and client for 1,000 streamed tokens, called directly', unit: 'ms', samples: directCpu },
+      { what: 'CPU of the service for 1,000 streamed tokens', unit: 'ms', samples: cpu, against: 2 * 3 + 2 },
     ] as BenchRow[],
     targets: [{ claim: `the gateway costs < 5 % of throughput (${(lost * 100).toFixed(1)} %)`, kept: lost < 0.05 }],
   };

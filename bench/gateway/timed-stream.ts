@@ -42,9 +42,10 @@ interface OpenedGateway {
   readonly key: string;
 }
 
-export async function openSession(serviceUrl: string): Promise<OpenedGateway> {
+export async function openSession(serviceUrl: string, sampling: Readonly<Record<string, unknown>> = {}): Promise<OpenedGateway> {
   const headers = { 'content-type': 'application/json' };
-  const reply = await fetch(`${serviceUrl}/v1/gateways`, { method: 'POST', headers, body: '{"idle_timeout_s": 3600}' });
+  const body = JSON.stringify({ idle_timeout_s: 3600, sampling });
+  const reply = await fetch(`${serviceUrl}/v1/gateways`, { method: 'POST', headers, body });
   const { id, key, base_url } = (await reply.json()) as { id: string; key: string; base_url: string };
   return { id, key, url: `${base_url}/chat/completions` };
 }

@@ -2,6 +2,7 @@
 // hundreds of replies that arrive together do not delay timers and sockets.
 
 import { type Clock, systemClock } from './clock.ts';
+import { type PacedStream, StreamBeat } from './stream-beat.ts';
 
 /** Work in steps of about a millisecond. A step that must wait yields a promise. */
 export type Steps<T> = Generator<undefined | Promise<unknown>, T, void>;
@@ -30,10 +31,17 @@ const sliceMs = 5;
 export class Pace {
   readonly #clock: Clock;
   readonly #line: (() => void)[] = [];
+  readonly #beat: StreamBeat;
   #isServing = false;
 
   constructor(clock: Clock = systemClock) {
     this.#clock = clock;
+    this.#beat = new StreamBeat(clock, (steps) => this.run(steps));
+  }
+
+  /** For a stream that arrives in small pieces. `read` takes what has arrived, and never throws. */
+  openStream(read: () => void): PacedStream {
+    return this.#beat.open(read);
   }
 
   /** Resolves when it is the caller's turn; first come, first served. */

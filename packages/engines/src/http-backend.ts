@@ -15,7 +15,7 @@ import { toLengthDetails } from './context-length.ts';
 import { post, type Reply } from './http-post.ts';
 import { findLogprobsDoubt, logprobsOf } from './logprobs.ts';
 import { decodeExperts } from './reply/routed-experts.ts';
-import { openStreamReader, type StreamReader } from './stream-reader.ts';
+import { StreamReader } from './stream-reader.ts';
 import { isStreamed, type RouteRequest, type TokenRoute, toBody } from './wire.ts';
 
 export interface HttpBackendOptions {
@@ -90,7 +90,7 @@ export function openSend(record: BackendRecord, options: HttpBackendOptions): Se
     using silence = watch.start({ firstMs, nextMs: stallMs });
     const stream = isStreamed(request) ? route.openStream?.(request) : undefined;
     const checkEvent = (data: string) => throwErrorIn(route.path, data);
-    const reader = stream && openStreamReader(stream, { request, checkEvent, pace, clock: options.clock });
+    using reader = stream && new StreamReader(stream, { request, checkEvent, pace, clock: options.clock });
     try {
       const reply = await post({
         url: toSessionAddress(`${base}${route.path}`, request.sessionId),

@@ -99,14 +99,27 @@ function refuseLength(maxBytes: number, chunks: readonly Buffer[]): RolloutError
   return new RolloutError('backend-bad-reply', `the reply is longer than ${maxBytes} bytes${hasExperts ? `: ${advice}` : ''}`);
 }
 
-/** Reads to the end, also after the last event: a connection with unread bytes cannot be used again. */
-async function passChunks(body: AsyncIterable<Buffer>, maxBytes: number, onChunk: (chunk: Buffer) => void): Promise<void> {
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new RolloutError('backend-bad-reply', `the stream is longer than ${maxBytes} bytes`);
-    onChunk(chunk);
-  }
+/**
+ * Reads to the end, also after the last event: a connection with unread bytes cannot be used again. Chunks are taken as they arrive: an
+ * iterator would cost more for each token than everything else that is done with it.
+ */
+function passChunks(body: Readable, maxBytes: number, onChunk: (chunk: Buffer) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let bytes = 0;
+    body.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      try {
+        if (bytes > maxBytes) throw new RolloutError('backend-bad-reply', `the stream is longer than ${maxBytes} bytes`);
+        onChunk(chunk);
+      } catch (error) {
+        body.destroy(); // and with it the connection
+        reject(error);
+      }
+    });
+    body.once('end', resolve);
+    body.once('error', reject);
+    body.once('close', () => reject(new Error('the connection was closed before the end of the stream')));
+  });
 }
 
 function byteLength(buffers: readonly Buffer[]): number {

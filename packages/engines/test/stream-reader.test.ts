@@ -5,7 +5,8 @@ import { test } from 'node:test';
 import { type Clock, systemClock } from '@millrace/base/clock';
 import { Pace } from '@millrace/base/pace';
 import { sampling } from '@millrace/protocol';
-import { openStreamReader } from '../src/stream-reader.ts';
+import { FakeClock } from '@millrace/testkit';
+import { StreamReader } from '../src/stream-reader.ts';
 import { completionsRoute } from '../src/vllm-wire.ts';
 
 const tokens = 20_000;
@@ -32,7 +33,7 @@ function makeEvents(): Buffer {
 function openReader(clock: Clock = systemClock) {
   const stream = completionsRoute.openStream?.(request);
   assert.ok(stream);
-  return openStreamReader(stream, { request, checkEvent() {}, pace: new Pace(), clock });
+  return new StreamReader(stream, { request, checkEvent() {}, pace: new Pace(), clock });
 }
 
 test('a long stream is read in many turns of the event loop, with every token once and in order', async () => {
@@ -65,4 +66,26 @@ test('chunks that arrive while the waiting ones are read are read after them', a
     [...tokenIds],
     Array.from({ length: tokens }, (_, id) => id),
   );
+});
+
+test('whoever watches the tokens of a call that breaks gets all that had arrived', () => {
+  const clock = new FakeClock();
+  const seen: number[] = [];
+  const watched = { ...request, onTokens: (ids: Int32Array) => void seen.push(...ids) };
+  const stream = completionsRoute.openStream?.(watched);
+  assert.ok(stream);
+  const reader = new StreamReader(stream, { request: watched, checkEvent() {}, pace: new Pace(clock), clock });
+  const events = makeEvents().toString().split('\n\n').slice(0, 6);
+  for (const event of events) reader.onChunk(Buffer.from(`${event}\n\n`));
+  assert.deepEqual(seen, [0], 'the others wait for their beat');
+  reader[Symbol.dispose]();
+  assert.deepEqual(seen, [0, 1, 2, 3, 4, 5]);
+});
+
+test('a stream that is not valid is refused with the next chunk', () => {
+  const watched = { ...request, onTokens: () => {} };
+  const stream = completionsRoute.openStream?.(watched);
+  assert.ok(stream);
+  const reader = new StreamReader(stream, { request: watched, checkEvent() {}, pace: new Pace(new FakeClock()) });
+  assert.throws(() => reader.onChunk(Buffer.from('data: {"choices": 7}\n\n')), /choices/);
 });

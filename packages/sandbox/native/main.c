@@ -1,8 +1,9 @@
 // The executor: process 1 of a sandbox. It connects to its worker, replies to each call with one frame, and exits when the connection
 // closes. Because it is process 1 of its namespace, every process in the sandbox ends with it. It has one thread, so no signal from inside
 // the sandbox can end it. Arguments: the folder shared with the worker (socket, env.json, limits.json), the folder for the executor's
-// files, the home folder, the folder with its Python program, and optionally a loopback port to connect to instead of the socket. With `enter`
-// as its first argument, it is what the worker starts on the machine: it enters what limits a sandbox, and becomes the driver's program.
+// files, the home folder, the folder with its Python program, and optionally a loopback port to connect to instead of the socket. With `spawn`
+// as its first argument, it is what the worker starts on the machine, once, to start sandboxes; with `enter`, the first step of one of these: it
+// enters what limits a sandbox, and becomes the driver's program.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include "process/process.h"
 #include "python/session.h"
 #include "shell/session.h"
+#include "spawn/spawn.h"
 #include "wire/link.h"
 
 /** The worker reads it as: this image cannot be used. EX_CONFIG in sysexits.h, and `badImageExitCode` in wire/exit-code.ts. */
@@ -112,6 +114,7 @@ static void close_inherited(void) {
 
 int main(int count, char **arguments) {
   if (count > 1 && strcmp(arguments[1], "enter") == 0) return enter_and_become(arguments + 2);
+  if (count > 2 && strcmp(arguments[1], "spawn") == 0) spawn_for(arguments[2]);
   if (count < 5) end_with("usage: executor LINK_FOLDER OWN_FOLDER HOME PYTHON_FOLDER [PORT]");
   if (access("/bin/bash", F_OK) < 0) {
     fputs("there is no /bin/bash in this image, and agents need it: add bash to the image\n", stderr);

@@ -15,6 +15,7 @@ import { openDeviceGuard } from '../launch/device-guard.ts';
 import { type DiskPlan, findDiskAccess, makeDiskTemplate, prepareDisk, refuseSeparators } from '../launch/disk.ts';
 import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import { readKeyCovers, readProcCovers } from '../launch/proc-covers.ts';
+import { Spawner } from '../launch/spawner.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
 import { baseEnv, defaultPath, executorFolderMiB } from '../layout.ts';
 import { openLimiter } from '../limits/limits.ts';
@@ -47,7 +48,8 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     log.warn('disk-unbounded', { message: 'this process cannot mount file systems: diskMiB is not enforced, and layers are disabled' });
   const skeleton = await writeSkeleton(runDir);
   const covers = process.getuid?.() === 0 ? readProcCovers() : readKeyCovers();
-  const limiter = await openLimiter({ program: await findExecutor(), log });
+  const program = await findExecutor();
+  const limiter = await openLimiter({ program, log });
   const filters = await writeSyscallFilter(runDir, { apptainerPath, log, isMemoryBounded: limiter.isMemoryBounded });
   const host = definedOf({ executor, covers, filters });
   const launcher: SandboxLauncher = {
@@ -55,6 +57,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     runDir,
     log,
     limiter,
+    spawner: new Spawner(program),
     guard: await openDeviceGuard(),
     isDiskInMemory: access !== undefined && !access.hasLoop,
     async prepare(spec, folder, signal) {

@@ -14,6 +14,7 @@ import { type DeviceGuard, openDeviceGuard } from '../launch/device-guard.ts';
 import { findDiskAccess, prepareDisk } from '../launch/disk.ts';
 import { openSandbox, type SandboxLauncher } from '../launch/open-sandbox.ts';
 import { readOpenProcCovers, readProcCovers } from '../launch/proc-covers.ts';
+import { Spawner } from '../launch/spawner.ts';
 import { freezeLayer, refuseLayer } from '../layers/layer.ts';
 import { baseEnv, defaultPath, home } from '../layout.ts';
 import { openLimiter } from '../limits/limits.ts';
@@ -39,7 +40,8 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
   const runDir = await openRunFolder(options.runDir);
   const executor = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir));
   const forbidsNamespaces = await canForbidNamespaces(bwrapPath);
-  const limiter = await openLimiter({ program: await findExecutor(), log });
+  const program = await findExecutor();
+  const limiter = await openLimiter({ program, log });
   const filters = await writePrograms(runDir, limiter);
   if (filters === undefined)
     log.warn('system-calls-unfiltered', { message: `there is no filter of system calls for ${arch()}: agents can use all of them` });
@@ -56,6 +58,7 @@ export async function openBubblewrapDriver(options: BubblewrapOptions): Promise<
     runDir,
     log,
     limiter,
+    spawner: new Spawner(program),
     guard,
     agent,
     isDiskInMemory: true,

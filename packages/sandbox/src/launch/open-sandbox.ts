@@ -18,12 +18,14 @@ import type { OpenOptions, Sandbox, SandboxSpec } from '../sandbox.ts';
 import type { AgentUser } from './agent-user.ts';
 import type { DeviceGuard } from './device-guard.ts';
 import { type HolderProgram, type SandboxProcess, startSandboxProcess } from './sandbox-process.ts';
+import type { Spawner } from './spawner.ts';
 
 export interface SandboxLauncher {
   readonly name: string;
   readonly runDir: string;
   readonly log: Log;
   readonly limiter: Limiter;
+  readonly spawner: Spawner;
   readonly guard: DeviceGuard;
   /** If the worker is root and its agents are not. */
   readonly agent?: AgentUser | undefined;
@@ -67,7 +69,7 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
     listener = await listen(join(folder, 'link/socket'));
     if (launcher.agent) await giveTo(launcher.agent.uid, folder);
     const command = confinement.enter(launch.holder, launcher.guard.namespace);
-    started = startSandboxProcess({ ...launch.holder, command }, { folder, connected: listener.connection });
+    started = startSandboxProcess(launcher.spawner, { ...launch.holder, command }, { folder, connected: listener.connection });
     const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
     recorded.catch(() => {}); // if the start fails, the folder may be removed first
     const sandbox = await waitUntilReady(listener, { id, folder, process: started, confinement, log, release, handedOver }, signal);

@@ -1,15 +1,13 @@
 // The holder of a sandbox: the process that the worker starts, watches and ends. Killing the first process inside ends all the others, and
 // the holder ends only when none of them is left.
 
-import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { setPriority } from 'node:os';
 import { join } from 'node:path';
-import type { Stream } from 'node:stream';
 import { systemClock } from '@millrace/base/clock';
 import { sendSignal } from '@millrace/base/processes';
 import { z } from 'zod';
 import { killHolders } from '../run-folder/run-folder.ts';
+import type { Spawner } from './spawner.ts';
 
 export interface SandboxProcess {
   /** The pid, on this machine, of the first process inside; undefined if the holder ended before it started one. */
@@ -20,9 +18,6 @@ export interface SandboxProcess {
   kill(): Promise<void>;
 }
 
-/** Lower than a worker's priority: agents, or many sandboxes that start at once, must not delay a worker. */
-const niceness = 10;
-const keptErrorBytes = 4096;
 const killGraceMs = 2_000;
 const pidReport = z.object({ 'child-pid': z.int().min(2) });
 
@@ -45,27 +40,33 @@ interface HolderContext {
   readonly connected: Promise<unknown>;
 }
 
-export function startSandboxProcess(holder: HolderProgram, { folder, connected }: HolderContext): SandboxProcess {
-  const [file = '', ...args] = holder.command;
-  // In its own session: a Ctrl-C in the worker's terminal must not reach the sandbox. It still dies with its worker.
-  const child = spawn(file, args, { env: { ...holder.env }, detached: true, stdio: ['ignore', 'ignore', 'pipe', 'pipe'] });
-  if (child.pid !== undefined) setPriority(child.pid, niceness);
-  const stderr = keepTail(child.stderr);
-  const reported = readReportedPid(child.stdio[3]);
+export function startSandboxProcess(spawner: Spawner, holder: HolderProgram, { folder, connected }: HolderContext): SandboxProcess {
+  const { command, env = {}, reportsPid } = holder;
   let over = false;
-  const ended = new Promise<string>((resolve) => {
-    const end = (how: string) => {
-      over = true;
-      resolve([how, stderr().trim()].filter(Boolean).join(': '));
-    };
-    child.once('error', (error) => end(error.message));
-    child.once('close', (code, signal) => end(signal ? `ended by ${signal}` : `exit ${code}`));
+  let known: number | undefined;
+  const onOrphaned = async () => {
+    if (known !== undefined) sendSignal(known, 'SIGKILL');
+    await killHolders(folder);
+  };
+  const spawned = spawner.start(command, { env, reportsPid, onOrphaned });
+  const ended = spawned.ended.finally(() => {
+    over = true;
   });
-  const found = connected.then(() => findInside(child.pid));
-  const inside = holder.reportsPid ? reported : Promise.race([found, ended.then(() => undefined)]);
+  const readReport = async () => {
+    const text = await spawned.report;
+    return text === undefined ? undefined : parsePid(text);
+  };
+  const find = async () => {
+    await connected;
+    return findInside(await spawned.pid);
+  };
+  const inside = reportsPid ? readReport() : Promise.race([find(), ended.then(() => undefined)]);
+  inside.then((pid) => {
+    known = pid;
+  });
   function forceKill(): void {
-    child.kill('SIGKILL');
-    killHolders(folder);
+    spawned.kill();
+    void killHolders(folder);
   }
   return {
     inside,
@@ -81,11 +82,6 @@ export function startSandboxProcess(holder: HolderProgram, { folder, connected }
       cancel();
     },
   };
-}
-
-function readReportedPid(stream: Stream | null | undefined): Promise<number | undefined> {
-  const report = keepTail(stream);
-  return new Promise((resolve) => stream?.once('close', () => resolve(parsePid(report()))));
 }
 
 /** The holder's child that is process 1 of its own namespace. Reads synchronously: these files are in memory, and a rollout waits. */
@@ -114,13 +110,4 @@ function parsePid(text: string): number | undefined {
   } catch {
     return undefined; // the holder ended before it reported a pid
   }
-}
-
-function keepTail(stream: Stream | null | undefined): () => string {
-  let kept: Buffer = Buffer.alloc(0);
-  stream?.on('data', (chunk: Buffer) => {
-    kept = Buffer.concat([kept, chunk]).subarray(-keptErrorBytes);
-  });
-  stream?.on('error', () => {}); // the end of the process is its own event
-  return () => kept.toString('utf8');
 }

@@ -126,7 +126,9 @@ export class GatewayHost implements AsyncDisposable {
       promptTokens,
     };
     const gone = new AbortController();
-    response.once('close', () => gone.abort(new ClientGone('the client left before its reply was complete')));
+    response.once('close', () => {
+      if (!response.writableFinished) gone.abort(new ClientGone('the client left before its reply was complete'));
+    });
     if (!given.isStreamed) {
       const events: ReplyEvent[] = [];
       await run((event) => events.push(event), gone.signal);
@@ -137,24 +139,31 @@ export class GatewayHost implements AsyncDisposable {
     response.write(stream.start());
     using alive = this.#keepAlive(() => response.write(stream.write({ kind: 'keep-alive' })));
     await run((event) => {
-      alive.reset();
+      alive.note();
       response.write(stream.write(event));
     }, gone.signal);
     response.end();
   }
 
-  /** Calls back whenever nothing was written for a while. */
-  #keepAlive(write: () => void): Disposable & { reset(): void } {
+  /** Calls back whenever nothing was written for a while. The timer is not reset by each event: when it fires, it looks how long that was. */
+  #keepAlive(write: () => void): Disposable & { note(): void } {
+    const { clock } = this.#options;
+    let writtenAtMs = clock.monotonic();
     let stop = () => {};
-    const reset = () => {
-      stop();
-      stop = this.#options.clock.after(keepAliveMs, () => {
+    const arm = (ms: number) => {
+      stop = clock.after(ms, () => {
+        const leftMs = keepAliveMs - (clock.monotonic() - writtenAtMs);
+        if (leftMs > 0) return arm(leftMs);
         write();
-        reset();
+        writtenAtMs = clock.monotonic();
+        arm(keepAliveMs);
       });
     };
-    reset();
-    return { reset, [Symbol.dispose]: () => stop() };
+    arm(keepAliveMs);
+    const note = () => {
+      writtenAtMs = clock.monotonic();
+    };
+    return { note, [Symbol.dispose]: () => stop() };
   }
 
   #refuse(wire: Wire | undefined, response: ServerResponse, error: unknown): void {

@@ -2,7 +2,7 @@
 // continue it, because its tokens are in the memory of the one that was lost.
 
 import { createHash } from 'node:crypto';
-import { type Clock, sleep } from '@millrace/base/clock';
+import type { Clock } from '@millrace/base/clock';
 import { RolloutError } from '@millrace/protocol';
 import type { GatewayOutcome, GatewayTask } from '@millrace/scenarios';
 import type { GatewayHost, GatewayVerdict } from './gateway-host.ts';
@@ -65,7 +65,7 @@ class IdleWatch implements Disposable {
   readonly #clock: Clock;
   readonly #expire: (seconds: number) => void;
   #open = 0;
-  #stop = new AbortController();
+  #stop = () => {};
 
   constructor(ms: number, clock: Clock, expire: (seconds: number) => void) {
     this.#ms = ms;
@@ -76,18 +76,12 @@ class IdleWatch implements Disposable {
 
   note(change: 1 | -1 | 0): void {
     this.#open += change;
-    this.#stop.abort();
-    this.#stop = new AbortController();
-    if (this.#open > 0) return;
-    const { signal } = this.#stop;
-    void sleep(this.#ms, { clock: this.#clock, signal }).then(
-      () => this.#expire(this.#ms / 1000),
-      () => {}, // a request began
-    );
+    this.#stop();
+    if (this.#open === 0) this.#stop = this.#clock.after(this.#ms, () => this.#expire(this.#ms / 1000));
   }
 
   [Symbol.dispose](): void {
-    this.#stop.abort();
+    this.#stop();
   }
 }
 

@@ -58,6 +58,9 @@ export const tombstoneMs = 600_000;
 /** Aborted when the client disconnects or the response is complete. */
 export function closedSignal(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
-  reply.raw.once('close', () => controller.abort());
+  reply.raw.once('close', () => controller.abort(replyClosed));
   return controller.signal;
 }
+
+/** Made once: an exception for each request costs more than most of its handling. */
+const replyClosed = new DOMException('the client has its reply, or has left', 'AbortError');

@@ -28,6 +28,7 @@ export interface FakeBackendCommand {
 
 export interface FakeBackendProcess extends AsyncDisposable {
   readonly url: string;
+  readonly pid: number;
   /** Resolves when it is done, with the number of generations in flight when it arrived. */
   send(command: FakeBackendCommand): Promise<{ readonly inFlight: number }>;
 }
@@ -46,6 +47,7 @@ export async function openFakeBackendProcess(options: FakeBackendProcessOptions)
   if (typeof line !== 'string') throw new Error(`the fake backend did not start: exit code ${child.exitCode}`);
   return {
     url: listening.parse(JSON.parse(line)).url,
+    pid: child.pid ?? 0,
     async send(command) {
       const answered = once(child, 'message');
       child.send(command);
