@@ -20,6 +20,7 @@ import {
   type WorkerRecord,
 } from '@millrace/store';
 import { toResultAttributes, toRolloutSpan } from '../../inference/span-names.ts';
+import { isTriedApart } from './apart.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { evaluateAttempt } from './evaluate.ts';
@@ -205,7 +206,7 @@ async function toEnd(deps: AttemptDeps, record: AttemptRecord, reason: unknown):
       kind: 'finish',
       ending: { state: 'done', failure, result: { ...record.result(), reward: lowest }, trajectory: record.trajectory() },
     };
-  if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries)
+  if (failure.retryable && (claimed.retries < claimed.submission.limits.max_retries || isTriedApart(claimed, failure)))
     return { kind: 'retry', failure, delayMs: Math.min(config.retryDelayMs * 2 ** claimed.retries, longestDelayMs) };
   return { kind: 'finish', ending: { state: 'failed', failure, ...record.partial() } };
 }
