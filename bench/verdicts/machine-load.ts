@@ -26,7 +26,9 @@ export class MachineLoad implements Disposable {
     for (let at = 0; at < diskWriters; at += 1)
       this.#start(`while :; do head -c 32M /dev/zero > ${this.#folder}/${at}; sync ${this.#folder}/${at}; done`);
     if (this.#group !== undefined)
-      this.#start(`echo $$ > ${this.#group}/cgroup.procs; while :; do head -c 64M /dev/urandom | tail -c 40M > /dev/null; done`);
+      this.#start(
+        `while :; do sh -c 'echo $$ > ${this.#group}/cgroup.procs; head -c 64M /dev/urandom | tail -c 40M > /dev/null'; done`, // the kernel kills it
+      );
     this.#timer = setInterval(() => this.#kill(), killEveryMs);
   }
 

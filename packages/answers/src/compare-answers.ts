@@ -20,6 +20,7 @@ export function isSameAnswer(given: string, truth: string): boolean {
   if (given.length > maxAnswerLength || truth.length > maxAnswerLength) return given.trim() === truth.trim();
   const [a, b] = [foldWords(given), foldWords(truth)];
   if (a === b) return b !== '';
+  if (withoutNoun(a) === b || a === withoutNoun(b)) return true;
   const sameNotation = isSameNumeral(given, truth) ?? isSameTime(given, truth);
   if (sameNotation !== undefined) return sameNotation;
   const hasCommas = [given, truth].every((text) => /\d,\d{3}/.test(text));
@@ -30,6 +31,13 @@ export function isSameAnswer(given: string, truth: string): boolean {
     (hasLog && isSameVariant(as, bs, new Comparer('10'), 'thousands')) ||
     (hasCommas && isSameVariant(as, bs, new Comparer(), 'items'))
   );
+}
+
+/** `quadrant II` is II; undefined if the name has no noun. */
+function withoutNoun(text: string): string | undefined {
+  const [, name] =
+    /^(?:quadrant|option|choice|case|point|line|plane|figure|graph|statement|type|team|door) ([a-z]|i{1,3}|iv|vi?)$/i.exec(text) ?? [];
+  return name === undefined ? undefined : foldWords(name.toUpperCase());
 }
 
 function isSameVariant(given: readonly Variant[], truth: readonly Variant[], comparer: Comparer, commas: CommaReading): boolean {

@@ -89,9 +89,18 @@ export function toSymbols(words: string): string | undefined {
   return toNumeral(clean);
 }
 
+/** The items of a list of words, as `Monday and Tuesday`, in their order; undefined if it is none. */
+export function splitWords(text: string): readonly string[] | undefined {
+  const words = foldWords(text).split(/, ?(?:and )?| and /);
+  return words.length > 1 && words.length <= 20 && words.every((word) => /^[a-z][a-z' -]{2,40}$/i.test(word)) ? words : undefined;
+}
+
+const remainder = /(?<=\d) ?(?:\\text ?\{ ?|, ?)?\b(?:R|r|rem|remainder)\.? ?(?:of )?\}? ?(?=\d)/g;
+
 /** Without layout, articles and a full stop; without case where it is words. */
 export function foldWords(text: string): string {
   const clean = text
+    .replace(remainder, ' R ')
     .replace(/\\(?:text|textbf|textit|textrm|mathrm|mbox|mathbf|emph)\s?\{([^{}]*)\}/g, ' $1 ')
     .replace(/\\(?:left|right|displaystyle|quad|qquad)(?![a-zA-Z])|\\[,;!: ]|[$~*"]/g, ' ')
     .replace(/\\[dt]frac/g, '\\frac')

@@ -16,6 +16,7 @@ export function foldText(text: string): string {
     .slice(0, maxLength)
     .normalize('NFKC')
     .replace(/\\(?:text|mathrm|textbf)\s?\{([^{}]*)\}/g, '$1')
+    .replace(/\^\{?(\w{1,3})\}?/g, '$1')
     .replace(/\b([A-Za-z])_\{?(\w{1,2})\}?/g, '$1$2')
     .toLowerCase()
     .replace(/['’]/g, '')
