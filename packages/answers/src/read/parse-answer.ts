@@ -10,7 +10,7 @@ import { maxAnswerLength, normaliseText } from './normalise.ts';
 import { ExpressionParser } from './parse-expression.ts';
 import { Unreadable } from './token-reader.ts';
 import { type CommaReading, type MathToken, tokenise } from './tokens.ts';
-import { foldWords, splitUnit, splitWords, toSymbols } from './words.ts';
+import { foldWords, splitUnit, splitWords, toSymbols, withoutNames } from './words.ts';
 
 const maxItems = 200;
 /** Each doubles the answers. */
@@ -31,7 +31,9 @@ export function parseAnswer(text: string, commas: CommaReading = 'thousands'): S
 function read(text: string, commas: CommaReading): ShortAnswer {
   const words = splitWords(text);
   if (words) return { kind: 'tuple', open: '(', close: ')', items: words.map((word) => ({ kind: 'text', text: foldWords(word) })) };
-  const clean = withoutQualifier(trimEnd(withoutFont(toSymbols(foldWords(text)) ?? normaliseText(text)).replace(opening, '')));
+  const clean = withoutNames(
+    withoutQualifier(trimEnd(withoutFont(toSymbols(foldWords(text)) ?? normaliseText(text)).replace(opening, ''))),
+  );
   const whole = tryRead(clean, commas);
   if (whole !== undefined && whole.kind !== 'text') return whole;
   const compound = joinCompound(clean);
@@ -189,7 +191,8 @@ function readSigns(tokens: readonly MathToken[], nesting: number): ShortAnswer |
       return { kind: 'mark', text: token.text === 'pm' ? sign : other } as const;
     });
   const items = [replace('+', '-'), replace('-', '+')].map((one) => readOne(one, nesting + 1));
-  return { kind: 'list', joined: 'or', items: items.flatMap((answer) => (answer.kind === 'list' ? answer.items : [answer])) };
+  const joined = tokens.some(isMark('\\ne')) ? 'and' : 'or';
+  return { kind: 'list', joined, items: items.flatMap((answer) => (answer.kind === 'list' ? answer.items : [answer])) };
 }
 
 function readResidue(tokens: readonly MathToken[]): ShortAnswer | undefined {
@@ -285,8 +288,10 @@ function readRelation(tokens: readonly MathToken[]): ShortAnswer {
 function readSide(tokens: readonly MathToken[]): MathExpression {
   if (tokens.length > 0 && tokens.every(({ kind }) => kind === 'text'))
     return { kind: 'symbol', name: `text ${tokens.map(({ text }) => text).join(' ')}` };
-  // `P(X = 2)` is a name too.
-  if (tokens[0]?.kind === 'name' && tokens[1]?.text === '(' && tokens.some(isEqualsSign) && closeOf(tokens.slice(1)) === tokens.length - 2)
-    return { kind: 'symbol', name: `text ${tokens.map(({ text }) => text).join(' ')}` };
+  // `P(X = 2)` and `\operatorname{Var}(X)` are names too.
+  const [first] = tokens;
+  const isCalled = tokens[1]?.text === '(' && closeOf(tokens.slice(1)) === tokens.length - 2;
+  const isOdd = first?.kind === 'text' || tokens.some((token) => isEqualsSign(token) || isMark('|')(token) || isCommand('mid')(token));
+  if (isCalled && isOdd && first?.kind !== 'number') return { kind: 'symbol', name: `text ${tokens.map(({ text }) => text).join(' ')}` };
   return ExpressionParser.parse(tokens);
 }

@@ -94,6 +94,7 @@ export function parseUnit(text: string): Unit | undefined {
     .replace(/℉/g, '°F')
     .replace(/°\s(?=[CF]\b)/g, '°')
     .replace(/\^? ?\\circ|\\degree/g, '°')
+    .replace(/(?<=[a-zA-Z])°(?=[CF]\b)/g, ' °')
     .replace(/\\%/g, '%')
     .replace(/²/g, '^2')
     .replace(/³/g, '^3')

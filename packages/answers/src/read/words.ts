@@ -117,3 +117,38 @@ export function foldWords(text: string): string {
     .replace(/\s+/g, ' ');
   return folded === 'dne' ? 'does not exist' : folded;
 }
+
+const nouns = [
+  ...[
+    'vertex',
+    'center',
+    'centre',
+    'slope',
+    'radius',
+    'area',
+    'perimeter',
+    'volume',
+    'length',
+    'width',
+    'height',
+    'point',
+    'focus',
+    'rank',
+  ],
+  ...['minimum', 'maximum', 'max', 'min', 'mean', 'median', 'mode', 'sum', 'product', 'total', 'value', 'distance', 'speed', 'time'],
+  ...['probability', 'angle', 'range', 'domain', 'remainder', 'number'],
+];
+const called = new RegExp(
+  `^(?:\\\\text ?\\{ ?)?(?:the )?(?:${nouns.join('|')})(?: is|:| =)? ?\\}? ?(?=[-\\d([]|\\\\(?:frac|sqrt|langle))`,
+  'i',
+);
+const extreme = /^\\(?:max|min|sup|inf) ?= ?/;
+/** `(x, y) = ` before several pairs. */
+const tupleNames = /\( ?[a-z](?: ?, ?[a-z]){1,5} ?\) ?(?:=|\\in(?![a-z])) ?(?=\()/g;
+
+/** `\text{vertex } (2, 5)`, `\max = 9`, and `(x, y) = (1, 2), (3, 4)`: only the values. */
+export function withoutNames(text: string): string {
+  const values = text.replace(tupleNames, '');
+  const isSeveral = values !== text && values.split('(').length > 2 && !/[a-z]/i.test(values.replace(/\\[a-z]+/g, ''));
+  return (isSeveral ? values : text).replace(called, '').replace(extreme, '');
+}

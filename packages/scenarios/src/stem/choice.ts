@@ -93,8 +93,12 @@ function lastLine(text: string, options: readonly string[]): string | undefined 
   const [, so] = /(?:^|[.;:,] )(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore),? (?:it(?: is|['’]s) )?\(?([A-Z])\)?[.*\s]{0,5}$/.exec(line) ?? [];
   if (so !== undefined) return so;
   const [, several] =
-    /^(?:[Bb]oth )?([A-Z](?:(?:, ?| and |, and )[A-Z]){1,9})(?: are (?:the )?(?:correct|right|true)(?: \w{1,10})?)?\.?$/.exec(line) ?? [];
+    /^(?:[Bb]oth )?(?:[Oo]ptions? )?([A-Z](?:(?:, ?| and |, and )[A-Z]){1,9})(?: are (?:the )?(?:correct|right|true)(?: \w{1,10})?)?\.?$/.exec(
+      line,
+    ) ?? [];
   if (several !== undefined) return several;
+  const [, because] = /^(?:[Oo]ption )?\(?([A-Z])\)?,? (?:because|since)\b/.exec(line) ?? [];
+  if (because !== undefined) return because;
   const [, letter = '', option = ''] = /(?:^|\*\*|[:,] )\(?([A-Z])[).:] ?([^*\n]{1,200})(?:\*\*)?\.?$/.exec(line) ?? [];
   return letter !== '' && foldText(options[letter.charCodeAt(0) - 65] ?? '') === foldText(option) ? letter : undefined;
 }

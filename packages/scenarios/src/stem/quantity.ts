@@ -45,6 +45,7 @@ export function readQuantity(text: string): Quantity | undefined {
   const marks = { ...(/\\Delta|Δ/.test(text) ? { isDifference: true } : {}), ...(/\\pi|π/.test(text) ? { hasPi: true } : {}) };
   const clean = withPowers(text)
     .replace(/^[^=]*=\s*(?=[-+\d\\.(])/, '')
+    .replace(/^(?:[Tt]he|[Ii]ts?) [a-z ]{1,60}(?: is| was| of| equals) (?=[-+~≈\d]|about|approximately)/, '')
     .replace(/^(?:[a-zA-Z]|\\[a-z]+)(?:_\w)?\s?(?:\\approx|\\simeq|≈)\s?/, '')
     .replace(/[−–]/g, '-')
     .replace(/\\[,;!: ]|[\s~$]/g, ' ')
@@ -93,7 +94,7 @@ function valuesIn(expected: Quantity, given: Quantity): readonly number[] {
 /** `J/mol·K` is also meant as `J/(mol·K)`. */
 function withWideSlash(quantity: Quantity): Quantity | undefined {
   const [, top, bottom] = /^([^/()]{1,40})\/([^/()]{1,40})$/.exec(quantity.unit ?? '') ?? [];
-  return bottom !== undefined && /[·⋅*\s]|\\cdot|\\,/.test(bottom.trim()) ? { ...quantity, unit: `${top}/(${bottom})` } : undefined;
+  return bottom !== undefined && /[·⋅*\s]|\\cdot|\\,|\w°/.test(bottom.trim()) ? { ...quantity, unit: `${top}/(${bottom})` } : undefined;
 }
 
 const fold = (unit: string): string => unit.replace(/\s/g, '');

@@ -15,7 +15,7 @@ function isJudgedRight(kind: string, given: string, truth: string): boolean {
   return kind === 'text' ? isSameText(given, truth) : isSameQuantity(given, truth, rule);
 }
 
-for (const file of ['pairs.txt', 'held-out.txt'])
+for (const file of ['pairs.txt', 'held-out.txt', 'held-out-2.txt'])
   test(`at most 2 % of the labelled ${file} are judged wrong, and only those that are listed`, () => {
     const lines = readFileSync(new URL(file, import.meta.url), 'utf8')
       .split('\n')

@@ -198,6 +198,7 @@ describe('a scenario in Python', { skip }, () => {
     await bed.submitAll(...[...guilty, ...others].map((id) => probe(id, { do: id })));
     const ends = await Promise.all([...guilty, ...others].map((id) => bed.ended(rolloutId.parse(id))));
     const seen = ends.map(({ id, state, failure, result }) => [id, state, result?.reward ?? null, failure?.code]);
+    if (process.env.SHOW) console.error(JSON.stringify(ends.map(({id, failure, failures}) => [id, failure?.message, failures.map(f => f.message.slice(-200))]), null, 1));
     assert.deepEqual(seen, [
       ...guilty.map((id) => [id, 'done', -1, 'policy-failed']),
       ['unlucky', 'done', 0, undefined],
