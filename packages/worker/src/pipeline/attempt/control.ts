@@ -74,7 +74,7 @@ export interface FreshRollout {
   readonly signal: AbortSignal;
 }
 
-/** The same task as far as `init` leads, in a sandbox of its own; in a process of its own, too, if what ended another one is in question. */
+/** The same task as far as `init` leads, in its own sandbox; in its own process, too, if what ended another one is in question. */
 export async function withFreshRollout(
   deps: StageDeps,
   record: AttemptRecord,
