@@ -5,6 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { getPriority, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sendSignal } from '@millrace/base/processes';
 
 const diskWriters = 2;
 /** A loop is a little nicer than a program of a sandbox: otherwise the run takes an hour, and shows nothing else. */
@@ -25,13 +26,15 @@ export class MachineLoad implements Disposable {
     for (let at = 0; at < diskWriters; at += 1)
       this.#start(`while :; do head -c 32M /dev/zero > ${this.#folder}/${at}; sync ${this.#folder}/${at}; done`);
     if (this.#group !== undefined)
-      this.#start(`echo $$ > ${this.#group}/cgroup.procs; while :; do head -c 64M /dev/urandom | tail -c 40M > /dev/null; done`);
+      this.#start(
+        `while :; do sh -c 'echo $$ > ${this.#group}/cgroup.procs; head -c 64M /dev/urandom | tail -c 40M > /dev/null'; done`, // the kernel kills it
+      );
     this.#timer = setInterval(() => this.#kill(), killEveryMs);
   }
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
-    for (const { pid } of this.#children) if (pid !== undefined) process.kill(-pid, 'SIGKILL');
+    for (const { pid } of this.#children) if (pid !== undefined) sendSignal(-pid, 'SIGKILL');
     rmSync(this.#folder, { recursive: true, force: true });
     setTimeout(() => this.#group !== undefined && rmdirSync(this.#group), 500);
   }
@@ -46,10 +49,8 @@ export class MachineLoad implements Disposable {
     const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isOfVerifier(name));
     const pid = pids[Math.floor(Math.random() * pids.length)];
     if (pid === undefined) return;
-    try {
-      process.kill(Number(pid), 'SIGKILL');
-      this.kills += 1;
-    } catch {} // it has ended
+    sendSignal(Number(pid), 'SIGKILL');
+    this.kills += 1;
   }
 }
 

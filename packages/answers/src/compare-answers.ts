@@ -1,7 +1,7 @@
 // Whether a short answer is the expected one. Both are read the same way; an answer that cannot be read is compared as text. The work is bounded
 // for any two texts.
 
-import { type Assignment, hasOneName, isSameName, toAssignments, valuesInOrder } from './compare/assignments.ts';
+import { type Assignment, hasOneName, isSameName, toAssignments, valuesInOrder, withoutConditions } from './compare/assignments.ts';
 import { hasSameZero, isMultiple, isSameExpression, renameArbitrary, roundsTo } from './compare/compare-expressions.ts';
 import { isSameUnitValue } from './compare/compare-units.ts';
 import { isSameRealSet, toRealSet } from './compare/real-sets.ts';
@@ -9,6 +9,7 @@ import { isSameNumeral, isSameTime, toVariants, type Variant } from './compare/v
 import type { AnswerTuple, AnswerValue, Relation, ShortAnswer } from './expression/answer-kinds.ts';
 import { Evaluator, TooMuchWork } from './expression/evaluate.ts';
 import { call, differenceOf, type MathExpression, symbolsOf, toDecimal } from './expression/expression.ts';
+import { namedFunctions } from './number/functions.ts';
 import { toNumber } from './number/real.ts';
 import { maxAnswerLength } from './read/normalise.ts';
 import { parseAnswer } from './read/parse-answer.ts';
@@ -20,6 +21,7 @@ export function isSameAnswer(given: string, truth: string): boolean {
   if (given.length > maxAnswerLength || truth.length > maxAnswerLength) return given.trim() === truth.trim();
   const [a, b] = [foldWords(given), foldWords(truth)];
   if (a === b) return b !== '';
+  if (withoutNoun(a) === b || a === withoutNoun(b)) return true;
   const sameNotation = isSameNumeral(given, truth) ?? isSameTime(given, truth);
   if (sameNotation !== undefined) return sameNotation;
   const hasCommas = [given, truth].every((text) => /\d,\d{3}/.test(text));
@@ -30,6 +32,13 @@ export function isSameAnswer(given: string, truth: string): boolean {
     (hasLog && isSameVariant(as, bs, new Comparer('10'), 'thousands')) ||
     (hasCommas && isSameVariant(as, bs, new Comparer(), 'items'))
   );
+}
+
+/** `quadrant II` is II; undefined if the name has no noun. */
+function withoutNoun(text: string): string | undefined {
+  const [, name] =
+    /^(?:quadrant|option|choice|case|point|line|plane|figure|graph|statement|type|team|door) ([a-z]|i{1,3}|iv|vi?)$/i.exec(text) ?? [];
+  return name === undefined ? undefined : foldWords(name.toUpperCase());
 }
 
 function isSameVariant(given: readonly Variant[], truth: readonly Variant[], comparer: Comparer, commas: CommaReading): boolean {
@@ -65,8 +74,9 @@ class Comparer {
   }
 
   /** Whether they are the same; an expected number that was rounded is also the exact one. */
-  isSame(given: ShortAnswer, truth: ShortAnswer, isRounded = false): boolean {
+  isSame(one: ShortAnswer, other: ShortAnswer, isRounded = false): boolean {
     this.#evaluator.spend(5);
+    const [given, truth] = [withoutConditions(one, other), withoutConditions(other, one)];
     if (given.kind === 'text' || truth.kind === 'text')
       return given.kind === 'text' && truth.kind === 'text' && given.text === truth.text && truth.text !== '';
     if (given.kind === 'value' && truth.kind === 'value') return this.#isSameValue(given, truth, isRounded);
@@ -145,6 +155,7 @@ class Comparer {
 
   /** `x + y = 12` answers a question for 12, and `2 + 3 = 5` one for 5. */
   #isResultOf(given: ShortAnswer, truth: ShortAnswer): boolean {
+    if (truth.kind === 'relation' && given.kind === 'value' && isOfFunction(truth)) return this.#isResultOf(truth, given);
     if (given.kind !== 'relation' || truth.kind !== 'value' || given.marks.some((mark) => mark !== '=')) return false;
     const [last, ...others] = given.sides.toReversed();
     if (last === undefined || symbolsOf(truth.value).size > 0) return false;
@@ -193,6 +204,12 @@ class Comparer {
     if (value === undefined || value.im.mantissa !== 0n) return undefined;
     return { value: toNumber(value.re), ...(read.unit === undefined ? {} : { unit: read.unit }) };
   }
+}
+
+/** `\sin\theta = 3/5`, which answers a question for 3/5. */
+function isOfFunction({ sides: [first, last, more], marks }: Relation): boolean {
+  const isCall = first?.kind === 'call' && namedFunctions.has(first.name) && first.args.every((one) => one.kind === 'symbol');
+  return isCall && last !== undefined && more === undefined && marks[0] === '=' && symbolsOf(last).size === 0;
 }
 
 const toPlain = ({ value }: Assignment): ShortAnswer => value;

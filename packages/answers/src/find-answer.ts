@@ -132,6 +132,7 @@ const between = /\s{0,5}(,? ?(?:and|or)|[,;])\s{0,5}/y;
 /** The formulas that a sentence starts with, and those that only a comma, `and` or `or` separates from them. */
 function formulasOf(line: string): string | undefined {
   const [before = ''] = /^[^$\\\d]{0,20}/.exec(line) ?? [];
+  if (/^\(?[A-J][).] /.test(before)) return undefined; // `(C) $\frac{3}{8}$` is a choice and its text
   const parts: string[] = [];
   let at = before.length;
   for (;;) {

@@ -27,16 +27,18 @@ function readPairs(file: string): readonly Pair[] {
 }
 
 function isJudgedRight({ given, truth }: Pair): boolean {
-  const found = findAnswer(given.includes('\\boxed') ? given : `\\boxed{${given}}`);
+  const isReply = given.startsWith('> ');
+  const found = findAnswer(isReply ? given.slice(2).replaceAll('\\n', '\n') : given.includes('\\boxed') ? given : `\\boxed{${given}}`);
   return found !== undefined && isSameAnswer(found.text, truth);
 }
 
-test('at most 2 % of the labelled pairs are judged wrong, and only those that are listed', () => {
-  const pairs = readPairs('pairs.txt');
-  const wrong = pairs.filter((pair) => isJudgedRight(pair) !== pair.isRight);
-  assert.deepEqual(
-    wrong.map(({ line }) => line),
-    pairs.filter(({ isKnown }) => isKnown).map(({ line }) => line),
-  );
-  assert.ok(wrong.length <= 0.02 * pairs.length, `${wrong.length} of ${pairs.length}`);
-});
+for (const file of ['pairs.txt', 'held-out.txt', 'held-out-2.txt'])
+  test(`at most 2 % of the labelled ${file} are judged wrong, and only those that are listed`, () => {
+    const pairs = readPairs(file);
+    const wrong = pairs.filter((pair) => isJudgedRight(pair) !== pair.isRight);
+    assert.deepEqual(
+      wrong.map(({ line }) => line),
+      pairs.filter(({ isKnown }) => isKnown).map(({ line }) => line),
+    );
+    assert.ok(wrong.length <= 0.02 * pairs.length, `${wrong.length} of ${pairs.length}`);
+  });

@@ -33,7 +33,7 @@ export {
 } from './hooks.ts';
 export { type BuiltInOptions, loadScenarios, type Scenarios } from './load/load.ts';
 export { judgeMath } from './math/judge-math.ts';
-export type { SidecarOptions } from './python/sidecar.ts';
+export { isDuringOwnCall, type SidecarOptions } from './python/sidecar.ts';
 export { safeParseTask } from './read-task.ts';
 export { toColumns, withoutRoutingFields } from './row.ts';
 export { defineScenario, type InitContext, type Opening, type Scenario, type TaskTrial } from './scenario.ts';

@@ -1,5 +1,5 @@
 // The reward-server scenario: tasks that only a reward server of ProRL Agent can score. It exists where the configuration names such
-// servers; a server that cannot be reached is a verifier that could not measure, never a zero.
+// servers; one that gives no score is a verifier that could not measure, never a zero, and one that cannot be reached is asked again.
 
 import { message, messageOf, RolloutError } from '@millrace/protocol';
 import { z } from 'zod';
@@ -45,6 +45,18 @@ async function askServer(server: string, task: RewardTask, { answer, signal }: {
   const body = isGym
     ? { answer, entry: task.entry, task: task.reasoning_task }
     : { solution_str: solution, ground_truth: task.ground_truth, data_source: task.data_source };
+  const { status, text } = await post(url, body, signal);
+  try {
+    if (status >= 300) throw new Error(`it answered ${status}: ${text.slice(0, 200)}`);
+    const { score } = reply.parse(JSON.parse(text));
+    return Number(Array.isArray(score) ? score[0] : score);
+  } catch (error) {
+    throw new RolloutError('evaluate-failed', `the reward server ${url} gave no score: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** All rollouts share the server: who is cut off while it restarts has not earned that. */
+async function post(url: string, body: unknown, signal: AbortSignal): Promise<{ readonly status: number; readonly text: string }> {
   try {
     const given = await fetch(url, {
       method: 'POST',
@@ -52,13 +64,10 @@ async function askServer(server: string, task: RewardTask, { answer, signal }: {
       body: JSON.stringify(body),
       signal,
     });
-    const text = await given.text();
-    if (!given.ok) throw new Error(`it answered ${given.status}: ${text.slice(0, 200)}`);
-    const { score } = reply.parse(JSON.parse(text));
-    return Number(Array.isArray(score) ? score[0] : score);
+    return { status: given.status, text: await given.text() };
   } catch (error) {
     signal.throwIfAborted();
-    throw new RolloutError('evaluate-failed', `the reward server ${url} gave no score: ${messageOf(error)}`, { cause: error });
+    throw new RolloutError('sandbox-failed', `the reward server ${url} cannot be reached: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -161,6 +161,11 @@ export interface Scenario<Task = unknown> {
   trial?(context: TrialContext<Task>): Promise<TaskTrial>;
   /** Measures the reward. Throws if it cannot. */
   evaluate(context: EvaluateContext<Task>): Score | Promise<Score>;
+  /**
+   * Of a scenario whose functions run in a process that its rollouts share: the same scenario in a process that one rollout has for itself.
+   * There, an end of the process after the agent has acted is an error of the function that ran; a kill from outside is one only with `isLast`.
+   */
+  apart?(options: { readonly isLast: boolean }): Scenario<Task> & Disposable;
 }
 
 /** Returns the scenario unchanged; the compiler infers the type of the task from its schema. */

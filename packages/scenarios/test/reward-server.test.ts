@@ -63,7 +63,10 @@ test('a server that fails, or gives no score, is a verifier that could not measu
   await assert.rejects(score(broken.address, instance, 'hi'), /compute_score gave no score: it answered 500: out of memory/);
   await using odd = await openScorer(() => [200, '{"result": 1}']);
   await assert.rejects(score(odd.address, instance, 'hi'), { code: 'evaluate-failed' });
-  await assert.rejects(score('127.0.0.1:1', instance, 'hi'), /127\.0\.0\.1:1\/compute_score gave no score/);
+  await assert.rejects(score('127.0.0.1:1', instance, 'hi'), {
+    code: 'sandbox-failed',
+    message: /127\.0\.0\.1:1\/compute_score cannot be reached/,
+  });
 });
 
 test('the scenario exists only where reward servers are configured', async () => {

@@ -38,6 +38,8 @@ export interface ClaimedRollout extends Claim {
   readonly createdAtMs: number;
   /** When it last entered the queue. */
   readonly queuedAtMs: number;
+  /** Of its earlier attempts. */
+  readonly failures: readonly Failure[];
   /** It lost two workers in evaluate, and is alone on this one, which calls `endIfLost` before it judges it. */
   readonly isJudgedApart: boolean;
 }

@@ -1,6 +1,7 @@
 // Names with their values, as in `x = 1, y = 2`: the names count, in any order.
 
 import { nameOf, type ShortAnswer } from '../expression/answer-kinds.ts';
+import { symbolsOf } from '../expression/expression.ts';
 
 export interface Assignment {
   readonly name: string;
@@ -65,4 +66,13 @@ export function valuesInOrder(assignments: readonly Assignment[]): readonly Shor
   const isLetters = assignments.every(({ name }) => /^[a-z](?:_\d)?$/i.test(name));
   const sorted = isLetters ? assignments.toSorted((a, b) => (a.name < b.name ? -1 : 1)) : assignments;
   return sorted.map(({ value }) => value);
+}
+
+/** A value or an equation with what it holds for, `\frac{1}{x}, x \ne 0`, against one without. */
+export function withoutConditions(answer: ShortAnswer, other: ShortAnswer): ShortAnswer {
+  if (answer.kind !== 'list' || other.kind === 'list' || answer.joined !== 'comma') return answer;
+  const [first, ...conditions] = answer.items;
+  const isCondition = (one: ShortAnswer) => one.kind === 'relation' && one.marks.every((mark) => mark !== '=');
+  const hasName = first?.kind === 'value' ? symbolsOf(first.value).size > 0 : first?.kind === 'relation' && !isCondition(first);
+  return first !== undefined && hasName && conditions.length > 0 && conditions.every(isCondition) ? first : answer;
 }

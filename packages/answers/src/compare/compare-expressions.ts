@@ -29,7 +29,8 @@ export function isSameExpression(a: MathExpression, b: MathExpression, evaluator
   evaluator.spend(5);
   const [exactA, exactB] = [evaluator.exact(a), evaluator.exact(b)];
   if (exactA && exactB) return isEqual(exactA, exactB) || isRounded(a, b, evaluator);
-  return compareAtPoints(a, b, evaluator, isSameValue) ?? (renderStructure(a) === renderStructure(b) || isRounded(a, b, evaluator));
+  const same = compareAtPoints(a, b, evaluator, isSameValue);
+  return same === true || (same === undefined && renderStructure(a) === renderStructure(b)) || isRounded(a, b, evaluator);
 }
 
 /** Whether one is written with six decimals or more, and is the other one rounded to these. */
@@ -99,6 +100,8 @@ function compareAtPoints(a: MathExpression, b: MathExpression, evaluator: Evalua
     const [x, y] = [evaluator.value(a, point), evaluator.value(b, point)];
     const isOutside = index >= positivePoints && !isComplex;
     if (isOutside && (!x || !y || !complex.isReal(x) || !complex.isReal(y))) continue;
+    // Both have no real value here, as logarithms of negative numbers: an identity holds up to their branches.
+    if (x && y && symbols.length > 0 && !isComplex && !complex.isReal(x) && !complex.isReal(y)) continue;
     // Where whole numbers are needed, a factorial may have no value.
     if (!x !== !y && !isWholeNeeded([a, b])) return false;
     if (!x || !y) continue;
@@ -106,8 +109,19 @@ function compareAtPoints(a: MathExpression, b: MathExpression, evaluator: Evalua
     compared += 1;
     if (symbols.length === 0) return true;
   }
-  return compared >= neededPoints ? true : undefined;
+  if (compared >= neededPoints) return true;
+  // Where logarithms and roots have real values only between -1 and 1.
+  const isSmall = symbols.length > 0 && !isComplex && !isWholeNeeded([a, b]);
+  const seen = isSmall ? smallPoints(symbols).map((point) => [evaluator.value(a, point), evaluator.value(b, point)]) : [];
+  const inside = seen.flatMap(([x, y]) => (x && y && complex.isReal(x) && complex.isReal(y) ? [isSame(x, y)] : []));
+  if (inside.includes(false)) return false;
+  return compared + inside.length >= neededPoints && inside.length > 0 ? true : undefined;
 }
+
+const smallShares = [0.17, 0.43, -0.31, 0.71, -0.62];
+
+const smallPoints = (symbols: readonly string[]): readonly Point[] =>
+  smallShares.map((share) => new Map(symbols.map((name, index) => [name, complex.fromReal(real.fromDouble(share / (1 + index / 3)))])));
 
 const wholeCalls: ReadonlySet<string> = new Set(['sum', 'product', 'factorial', 'binomial']);
 

@@ -11,7 +11,19 @@ import { isSameExpression, renameArbitrary } from './compare-expressions.ts';
 /** Factors of units are doubles. */
 const tolerance = 1e-9;
 
-export function isSameUnitValue(given: AnswerValue, truth: AnswerValue, evaluator: Evaluator): boolean {
+export function isSameUnitValue(one: AnswerValue, other: AnswerValue, evaluator: Evaluator): boolean {
+  const money = [one, other].map(({ unit = '' }) => (isDollars(unit) ? 'dollars' : isCents(unit) ? 'cents' : undefined));
+  if (money[0] !== undefined && money[1] !== undefined && money[0] !== money[1]) {
+    const [a, b] = [one, other].map(({ value, unit = '' }) => (isCents(unit) ? call('percent', value) : value));
+    return a !== undefined && b !== undefined && isSameExpression(a, b, evaluator);
+  }
+  return isSameInUnits(one, other, evaluator);
+}
+
+const isDollars = (unit: string): boolean => /^(?:US )?dollars?$|^USD$/i.test(unit);
+const isCents = (unit: string): boolean => /^cents?$/i.test(unit);
+
+function isSameInUnits(given: AnswerValue, truth: AnswerValue, evaluator: Evaluator): boolean {
   const isSame = isSameExpression(renameArbitrary(given.value), renameArbitrary(truth.value), evaluator);
   if (given.unit === undefined || truth.unit === undefined)
     return isSame || isSamePercentage(given, truth, evaluator) || isSameAngle(given, truth, evaluator);
@@ -40,7 +52,7 @@ function isSamePercentage(given: AnswerValue, truth: AnswerValue, evaluator: Eva
 }
 
 function percentOf({ value, unit }: AnswerValue): MathExpression | undefined {
-  if (unit !== undefined && /^per ?cent$/i.test(unit)) return value;
+  if (unit !== undefined && /^(?:per ?cent|cents?)$/i.test(unit)) return value;
   return value.kind === 'call' && value.name === 'percent' ? value.args[0] : undefined;
 }
 

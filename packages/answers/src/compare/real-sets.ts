@@ -47,6 +47,8 @@ function read(answer: ShortAnswer, evaluator: Evaluator): RealSet | undefined {
       return toPoints(answer.items, evaluator);
     case 'union':
       return unite(answer.items.map((item) => read(item, evaluator)));
+    case 'intersection':
+      return intersect(answer.items.map((item) => read(item, evaluator)));
     case 'difference': {
       const [whole, without] = [read(answer.whole, evaluator), read(answer.without, evaluator)];
       return whole && without && intersect([whole, { intervals: complementOf(without.intervals) }]);

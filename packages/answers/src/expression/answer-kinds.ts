@@ -9,6 +9,7 @@ export type ShortAnswer =
   | { readonly kind: 'set'; readonly items: readonly ShortAnswer[] }
   | { readonly kind: 'tuple'; readonly open: string; readonly close: string; readonly items: readonly ShortAnswer[] }
   | { readonly kind: 'union'; readonly items: readonly ShortAnswer[] }
+  | { readonly kind: 'intersection'; readonly items: readonly ShortAnswer[] }
   /** `\mathbb{R} \setminus \{0\}` */
   | { readonly kind: 'difference'; readonly whole: ShortAnswer; readonly without: ShortAnswer }
   /** `\mathbb{R}`, `\mathbb{Z}` … */
@@ -35,7 +36,7 @@ export function nameOf(side: MathExpression | undefined): string | undefined {
   if (side.name === 'multiply' && !names.includes(undefined)) return names.join('');
   if (side.name === 'multiply' && side.args[0]?.kind === 'symbol' && side.args[1]?.kind === 'number')
     return `${side.args[0].name}(${side.args[1].value.top})`;
-  if (side.name === 'fraction' && names.every((name) => name?.startsWith('d') && name.length > 1)) return names.join('/');
+  if (side.name === 'fraction' && names.every((name) => /^(?:d|partial)./.test(name ?? ''))) return names.join('/');
   // The inverse of a function: f^{-1}(x).
   return side.name === 'power' && names[0] !== undefined && side.args[1]?.kind === 'call' ? `${names[0]}^-1` : undefined;
 }

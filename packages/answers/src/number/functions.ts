@@ -15,6 +15,7 @@ export const cheapFunctions: ReadonlySet<string> = new Set([
   'abs',
   'percent',
   'degrees',
+  'conjugate',
 ]);
 
 type LogBase = 'e' | '10';
@@ -103,6 +104,7 @@ export const functions: Readonly<Record<string, MathFunction>> = {
   arccos: ofOne((a) => complex.minus(over(complex.pi, two), complex.arcsin(a))),
   arctan: ofOne(complex.arctan),
   arccot: ofOne((a) => complex.minus(over(complex.pi, two), complex.arctan(a))),
+  conjugate: ofOne(({ re, im }) => ({ re, im: real.negate(im) })),
   floor: ofOne((a) => wholePart(a, 1n)),
   ceil: ofOne((a) => wholePart(a, -1n)),
   factorial: ofOne(factorial),

@@ -23,6 +23,13 @@ export function readMatrix(tokens: readonly MathToken[], read: (cell: readonly M
   return { kind: 'matrix', rows };
 }
 
+/** `\frac{1}{2}` before a matrix. */
+export function scaleMatrix(matrix: ShortAnswer, factor: MathExpression): ShortAnswer {
+  if (matrix.kind !== 'matrix') throw new Unreadable('a factor of what is no matrix');
+  const scale = (cell: ShortAnswer): ShortAnswer => ({ kind: 'value', value: call('multiply', factor, expressionOf(cell)) });
+  return { ...matrix, rows: matrix.rows.map((row) => row.map(scale)) };
+}
+
 const toList = (items: readonly ShortAnswer[]): ShortAnswer => ({
   kind: 'list',
   joined: 'and',

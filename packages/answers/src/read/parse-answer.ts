@@ -4,13 +4,13 @@
 import { nameOf, type ShortAnswer } from '../expression/answer-kinds.ts';
 import { call, integer, type MathExpression } from '../expression/expression.ts';
 import { closeOf, isCommand, isMark, isSeparator, splitAt } from './brackets.ts';
-import { readMatrix } from './matrix.ts';
+import { readMatrix, scaleMatrix } from './matrix.ts';
 import { joinCompound, splitMeasures } from './measures.ts';
 import { maxAnswerLength, normaliseText } from './normalise.ts';
 import { ExpressionParser } from './parse-expression.ts';
 import { Unreadable } from './token-reader.ts';
 import { type CommaReading, type MathToken, tokenise } from './tokens.ts';
-import { foldWords, splitUnit, toSymbols } from './words.ts';
+import { foldWords, splitUnit, splitWords, toSymbols, withoutNames } from './words.ts';
 
 const maxItems = 200;
 /** Each doubles the answers. */
@@ -29,7 +29,11 @@ export function parseAnswer(text: string, commas: CommaReading = 'thousands'): S
 }
 
 function read(text: string, commas: CommaReading): ShortAnswer {
-  const clean = trimEnd(withoutFont(toSymbols(foldWords(text)) ?? normaliseText(text)).replace(opening, ''));
+  const words = splitWords(text);
+  if (words) return { kind: 'tuple', open: '(', close: ')', items: words.map((word) => ({ kind: 'text', text: foldWords(word) })) };
+  const clean = withoutNames(
+    withoutQualifier(trimEnd(withoutFont(toSymbols(foldWords(text)) ?? normaliseText(text)).replace(opening, ''))),
+  );
   const whole = tryRead(clean, commas);
   if (whole !== undefined && whole.kind !== 'text') return whole;
   const compound = joinCompound(clean);
@@ -71,7 +75,8 @@ function tryRead(text: string, commas: CommaReading): ShortAnswer | undefined {
 }
 
 /** Words before a value. */
-const opening = /^(?:\\text ?\{ ?)?(?:(?:approximately|about|roughly|exactly|all|(?:the )?answer is)(?: ?\}| ) ?|\\sim )/i;
+const opening =
+  /^(?:\\text ?\{ ?)?(?:(?:approximately|about|roughly|exactly|all|(?:the )?(?:final )?answer(?: is:?|:| =))(?: ?\}| ) ?|\\sim )/i;
 
 /** Numbers in bold are these numbers: `\textbf{(019)}`, `\text{2 and 3}`, `\text{8 ways}`. */
 function withoutFont(text: string): string {
@@ -79,6 +84,17 @@ function withoutFont(text: string): string {
   if (/^\d+(?:st|nd|rd|th)$/.test(inner)) return inner.slice(0, -2);
   return /^(?:[-+\d.,;/() ]|and|or)+$|^-?[\d.,/]+(?: [a-z]+)+$/i.test(inner) ? inner : text;
 }
+
+/** `f(x) = x^2 \text{ for all } x` says no more than without its end, and `\overline{AB}` no more than its letters. */
+function withoutQualifier(text: string): string {
+  const [, letters] = /^\\(?:overline|triangle) ?\{? ?([A-Z]{2,4}) ?\}?$/.exec(text) ?? [];
+  const at = text.search(
+    /,? ?(?:\\text ?\{ ?,? ?for (?:all|any|every|each)\b|(?<=[^a-z ]) for (?:all|any|every|each)\b|\\forall(?![a-z]))/,
+  );
+  return letters ?? (at > 0 && text.length - at < maxQualifierLength ? trimEnd(text.slice(0, at)) : text);
+}
+
+const maxQualifierLength = 120;
 
 /** A loop: a pattern of repeats at the end takes quadratic time. */
 function trimEnd(text: string): string {
@@ -147,13 +163,20 @@ function readOne(tokens: readonly MathToken[], nesting: number): ShortAnswer {
 function readSets(tokens: readonly MathToken[], nesting: number): ShortAnswer | undefined {
   const parts = splitAt(tokens, isCommand('cup'));
   if (parts.length > 1) return { kind: 'union', items: parts.map((part) => readOne(part, nesting + 1)) };
+  const common = splitAt(tokens, isCommand('cap'));
+  if (common.length > 1) return { kind: 'intersection', items: common.map((part) => readOne(part, nesting + 1)) };
   const isMinus = (token: MathToken) =>
     isCommand('setminus')(token) || isCommand('backslash')(token) || (isMark('-')(token) && tokens[0]?.text === 'set R');
   const [whole, without, more] = splitAt(tokens, isMinus);
   if (whole && without && !more && whole.length > 0)
     return { kind: 'difference', whole: readOne(whole, nesting + 1), without: readOne(without, nesting + 1) };
-  return tokens[0]?.text.startsWith('begin ') ? readMatrix(tokens, (cell) => readTokens(cell, nesting + 1)) : undefined;
+  const begin = tokens.findIndex(({ text }) => text.startsWith('begin '));
+  if (begin < 0 || !tokens.at(-1)?.text.startsWith('end ')) return undefined;
+  const matrix = readMatrix(tokens.slice(begin), (cell) => readTokens(cell, nesting + 1));
+  return begin === 0 ? matrix : scaleMatrix(matrix, ExpressionParser.parse(withoutTimes(tokens.slice(0, begin))));
 }
+
+const withoutTimes = (tokens: readonly MathToken[]): readonly MathToken[] => (tokens.at(-1)?.text === '*' ? tokens.slice(0, -1) : tokens);
 
 /** Both signs of `\pm`, all of them alike; `\mp` is the other one. */
 function readSigns(tokens: readonly MathToken[], nesting: number): ShortAnswer | undefined {
@@ -168,7 +191,8 @@ function readSigns(tokens: readonly MathToken[], nesting: number): ShortAnswer |
       return { kind: 'mark', text: token.text === 'pm' ? sign : other } as const;
     });
   const items = [replace('+', '-'), replace('-', '+')].map((one) => readOne(one, nesting + 1));
-  return { kind: 'list', joined: 'or', items: items.flatMap((answer) => (answer.kind === 'list' ? answer.items : [answer])) };
+  const joined = tokens.some(isMark('\\ne')) ? 'and' : 'or';
+  return { kind: 'list', joined, items: items.flatMap((answer) => (answer.kind === 'list' ? answer.items : [answer])) };
 }
 
 function readResidue(tokens: readonly MathToken[]): ShortAnswer | undefined {
@@ -251,8 +275,12 @@ function readRelation(tokens: readonly MathToken[]): ShortAnswer {
     if (ratio.length > 1) return { kind: 'ratio', parts: ratio.map((part) => ExpressionParser.parse(part)) };
     return { kind: 'value', value: ExpressionParser.parse(tokens) };
   }
-  const marks = tokens.filter(isRelation).map(({ text }) => text);
-  if (marks.length !== parts.length - 1) throw new Unreadable('a relation in brackets');
+  const marks: string[] = [];
+  let at = -1;
+  for (const part of parts.slice(0, -1)) {
+    at += part.length + 1;
+    marks.push(tokens[at]?.text ?? '');
+  }
   return { kind: 'relation', sides: parts.map((part) => readSide(part)), marks };
 }
 
@@ -260,5 +288,10 @@ function readRelation(tokens: readonly MathToken[]): ShortAnswer {
 function readSide(tokens: readonly MathToken[]): MathExpression {
   if (tokens.length > 0 && tokens.every(({ kind }) => kind === 'text'))
     return { kind: 'symbol', name: `text ${tokens.map(({ text }) => text).join(' ')}` };
+  // `P(X = 2)` and `\operatorname{Var}(X)` are names too.
+  const [first] = tokens;
+  const isCalled = tokens[1]?.text === '(' && closeOf(tokens.slice(1)) === tokens.length - 2;
+  const isOdd = first?.kind === 'text' || tokens.some((token) => isEqualsSign(token) || isMark('|')(token) || isCommand('mid')(token));
+  if (isCalled && isOdd && first?.kind !== 'number') return { kind: 'symbol', name: `text ${tokens.map(({ text }) => text).join(' ')}` };
   return ExpressionParser.parse(tokens);
 }

@@ -170,12 +170,23 @@ export class ExpressionParser extends TokenReader implements ExpressionReader {
     if (name === 'sqrt') return this.#root();
     if (name === 'cbrt') return call('root', this.argument(), toNumber('3'));
     if (name === 'lfloor' || name === 'lceil') return this.#rounded(name);
-    if (accents.has(name)) return this.#named(name);
+    if (accents.has(name)) return this.#isConjugate(name) ? call('conjugate', this.argument()) : this.#named(name);
     if (manyFunctions.has(name)) return this.#many(name);
     if (namedFunctions.has(name)) return this.#function(name);
     if (Object.hasOwn(bounds, name)) return parseBound(bounds[name] ?? 'sum', this);
     if (stops.has(name.split(' ')[0] ?? '')) throw new Unreadable(`\\${name}`);
     return { kind: 'symbol', name };
+  }
+
+  /** `\overline{3+2i}`; `\overline{AB}` is a name. */
+  #isConjugate(name: string): boolean {
+    if (name !== 'overline' && name !== 'bar') return false;
+    let [hasSign, hasUnit] = [false, false];
+    for (let ahead = 1; this.isMark('{') && this.peek(ahead) !== undefined && !this.isMark('}', ahead); ahead += 1) {
+      hasSign ||= this.isMark('+', ahead) || this.isMark('-', ahead);
+      hasUnit ||= this.peek(ahead)?.text === 'i';
+    }
+    return hasSign && hasUnit;
   }
 
   #named(name: string): MathExpression {

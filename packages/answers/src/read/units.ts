@@ -36,6 +36,12 @@ const metric: Readonly<Record<string, Unit>> = {
   ...{ metre, meter: metre, gram, second, litre, liter: litre, joule, watt, volt, newton, pascal, mole, kelvin, ampere, hertz },
   ...named(joule, { J: 1, eV: 1.602176634e-19, cal: 4.184, Wh: 3600 }),
   ...{ F: combine(coulomb, volt, -1), T: combine(combine(kilogram, ampere, -1), second, -2), Wb: combine(volt, second, 1) },
+  ...{
+    M: scaled(combine(mole, metre, -3), 1e3),
+    S: combine(none, ohm, -1),
+    ...named(hertz, { Bq: 1, Ci: 3.7e10 }),
+    ...named(coulomb, { Ah: 3600 }),
+  },
   ...{ H: combine(combine(volt, second, 1), ampere, -1), Ω: ohm, ohm, Hz: hertz, ...named(pascal, { Pa: 1, bar: 1e5 }) },
 };
 
@@ -46,14 +52,30 @@ const prefixes: Readonly<Record<string, number>> = {
 
 /** Only as they are. */
 const plain: Readonly<Record<string, Unit>> = {
-  ...named(second, { sec: 1, 'min minute': 60, 'h hr hour': 3600, day: 86_400, week: 604_800, 'year yr': 31_557_600 }),
-  ...named(metre, { 'in inch': 0.0254, 'ft foot feet': 0.3048, 'yd yard': 0.9144, 'mi mile': 1609.344, Å: 1e-10 }),
+  ...named(second, { sec: 1, 'min minute': 60, 'h hr hour': 3600, day: 86_400, week: 604_800, month: 2_629_800, 'year yr': 31_557_600 }),
+  ...named(metre, {
+    'in inch': 0.0254,
+    'ft foot feet': 0.3048,
+    'yd yard': 0.9144,
+    'mi mile': 1609.344,
+    Å: 1e-10,
+    ly: 9.4607304725808e15,
+    'AU au': 1.495978707e11,
+    'pc parsec': 3.0856775815e16,
+  }),
   ...named(kilogram, { 'lb pound': 0.45359237, oz: 0.028349523125, ton: 1000, 'u amu': 1.6605390666e-27 }),
-  ...named(pascal, { atm: 101_325, mmHg: 133.322387415, torr: 133.322368421 }),
+  ...named(pascal, { atm: 101_325, mmHg: 133.322387415, torr: 133.322368421, psi: 6894.757293 }),
   ...named(none, { 'rad radian': 1, '° degree deg': Math.PI / 180, 'percent %': 0.01 }),
-  ...named(speed, { mph: 0.44704, kph: 1 / 3.6 }),
+  ...named(speed, { mph: 0.44704, kph: 1 / 3.6, knot: 0.514444444 }),
   ...named(kelvin, { '°C celsius': 1, '°F fahrenheit': 5 / 9 }),
-  ...{ rpm: scaled(hertz, 1 / 60), M: scaled(combine(mole, metre, -3), 1e3), ...named(combine(metre, metre, 1), { 'hectare ha': 1e4 }) },
+  ...{
+    rpm: scaled(hertz, 1 / 60),
+    ...named(watt, { hp: 745.69987 }),
+    ...named(joule, { erg: 1e-7, BTU: 1055.056 }),
+    dyn: scaled(newton, 1e-5),
+  },
+  ...named(none, { ppm: 1e-6, ppb: 1e-9 }),
+  ...{ gallon: scaled(litre, 3.785411784), gal: scaled(litre, 3.785411784), ...named(combine(metre, metre, 1), { 'hectare ha': 1e4 }) },
 };
 
 const maxLength = 60;
@@ -72,6 +94,7 @@ export function parseUnit(text: string): Unit | undefined {
     .replace(/℉/g, '°F')
     .replace(/°\s(?=[CF]\b)/g, '°')
     .replace(/\^? ?\\circ|\\degree/g, '°')
+    .replace(/(?<=[a-zA-Z])°(?=[CF]\b)/g, ' °')
     .replace(/\\%/g, '%')
     .replace(/²/g, '^2')
     .replace(/³/g, '^3')

@@ -89,9 +89,18 @@ export function toSymbols(words: string): string | undefined {
   return toNumeral(clean);
 }
 
+/** The items of a list of words, as `Monday and Tuesday`, in their order; undefined if it is none. */
+export function splitWords(text: string): readonly string[] | undefined {
+  const words = foldWords(text).split(/, ?(?:and )?| and /);
+  return words.length > 1 && words.length <= 20 && words.every((word) => /^[a-z][a-z' -]{2,40}$/i.test(word)) ? words : undefined;
+}
+
+const remainder = /(?<=\d) ?(?:\\text ?\{ ?|, ?)?\b(?:R|r|rem|remainder)\.? ?(?:of )?\}? ?(?=\d)/g;
+
 /** Without layout, articles and a full stop; without case where it is words. */
 export function foldWords(text: string): string {
   const clean = text
+    .replace(remainder, ' R ')
     .replace(/\\(?:text|textbf|textit|textrm|mathrm|mbox|mathbf|emph)\s?\{([^{}]*)\}/g, ' $1 ')
     .replace(/\\(?:left|right|displaystyle|quad|qquad)(?![a-zA-Z])|\\[,;!: ]|[$~*"]/g, ' ')
     .replace(/\\[dt]frac/g, '\\frac')
@@ -107,4 +116,39 @@ export function foldWords(text: string): string {
     .replace(/^(?:the|an?) (?=.)/, '')
     .replace(/\s+/g, ' ');
   return folded === 'dne' ? 'does not exist' : folded;
+}
+
+const nouns = [
+  ...[
+    'vertex',
+    'center',
+    'centre',
+    'slope',
+    'radius',
+    'area',
+    'perimeter',
+    'volume',
+    'length',
+    'width',
+    'height',
+    'point',
+    'focus',
+    'rank',
+  ],
+  ...['minimum', 'maximum', 'max', 'min', 'mean', 'median', 'mode', 'sum', 'product', 'total', 'value', 'distance', 'speed', 'time'],
+  ...['probability', 'angle', 'range', 'domain', 'remainder', 'number'],
+];
+const called = new RegExp(
+  `^(?:\\\\text ?\\{ ?)?(?:the )?(?:${nouns.join('|')})(?: is|:| =)? ?\\}? ?(?=[-\\d([]|\\\\(?:frac|sqrt|langle))`,
+  'i',
+);
+const extreme = /^\\(?:max|min|sup|inf) ?= ?/;
+/** `(x, y) = ` before several pairs. */
+const tupleNames = /\( ?[a-z](?: ?, ?[a-z]){1,5} ?\) ?(?:=|\\in(?![a-z])) ?(?=\()/g;
+
+/** `\text{vertex } (2, 5)`, `\max = 9`, and `(x, y) = (1, 2), (3, 4)`: only the values. */
+export function withoutNames(text: string): string {
+  const values = text.replace(tupleNames, '');
+  const isSeveral = values !== text && values.split('(').length > 2 && !/[a-z]/i.test(values.replace(/\\[a-z]+/g, ''));
+  return (isSeveral ? values : text).replace(called, '').replace(extreme, '');
 }

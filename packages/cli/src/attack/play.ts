@@ -94,6 +94,7 @@ function toClaimed({ scenario, task, limits }: PlayedTask) {
     retries: 0,
     createdAtMs: nowMs,
     queuedAtMs: nowMs,
+    failures: [],
     isJudgedApart: false,
     submission: parsed,
   };

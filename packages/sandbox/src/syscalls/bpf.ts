@@ -6,7 +6,7 @@ import type { ArgumentTest, CallRule } from './policy.ts';
 
 const code = { load: 0x20, jump: 0x05, ifEqual: 0x15, ifGreater: 0x25, ifAnyBit: 0x45, end: 0x06 } as const;
 const result = { allow: 0x7fff0000, error: 0x00050000, kill: 0x80000000 } as const;
-const errors = { EPERM: 1, ENOSYS: 38 } as const;
+const errors = { EPERM: 1, ENOSYS: 38, none: 0 } as const;
 const auditArch = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 
 /** Offsets in `struct seccomp_data`. Arguments have 64 bits, the low half first. */

@@ -65,6 +65,8 @@ export const callNumbers = {
   socketpair: { x64: 53, arm64: 199 },
   swapoff: { x64: 168, arm64: 225 },
   swapon: { x64: 167, arm64: 224 },
+  sync: { x64: 162, arm64: 81 },
+  syncfs: { x64: 306, arm64: 267 },
   syslog: { x64: 103, arm64: 116 },
   umount2: { x64: 166, arm64: 39 },
   unshare: { x64: 272, arm64: 97 },

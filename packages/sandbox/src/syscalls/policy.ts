@@ -12,8 +12,8 @@ export type ArgumentTest =
 
 export interface CallRule {
   readonly name: CallName;
-  /** `EPERM`: not permitted. `ENOSYS`: this kernel has no such call, so that programs use the older one. */
-  readonly error: 'EPERM' | 'ENOSYS';
+  /** `EPERM`: not permitted. `ENOSYS`: this kernel has no such call, so that programs use the older one. `none`: it succeeds and does nothing. */
+  readonly error: 'EPERM' | 'ENOSYS' | 'none';
   /** All must hold. Without any, the call is always refused. */
   readonly when: readonly ArgumentTest[];
 }
@@ -50,6 +50,12 @@ const refusedCalls: readonly CallName[] = [
 /** Memory of no process: no limit of processes counts it. */
 const unownedMemory: readonly CallName[] = ['memfd_create', 'shmget', 'msgget'];
 
+/**
+ * Write all dirty pages of the machine to its disks. An agent could delay everything that waits for them, and a program that waits in them forever
+ * uses no time of its own.
+ */
+const flushingCalls: readonly CallName[] = ['sync', 'syncfs'];
+
 const newUser = 0x10000000;
 /** Unspecified, Unix, IPv4, IPv6 and netlink. The others, such as AF_VSOCK and AF_ALG, reach the host or rarely used parts of the kernel. */
 const socketFamilies = [0, 1, 2, 10, 16];
@@ -74,6 +80,7 @@ export function listRules({ namespaces, isMemoryBounded }: PolicyOptions): CallR
     { name: 'clone3', error: 'ENOSYS', when: [] },
     ...(namespaces ? [] : [refuse('clone', withNewUser), refuse('unshare', withNewUser)]),
     ...refusedCalls.map((name) => refuse(name)),
+    ...flushingCalls.map((name): CallRule => ({ name, error: 'none', when: [] })),
     ...(isMemoryBounded ? [] : unownedMemory.map((name) => refuse(name))),
     refuse('socket', ofOtherFamily),
     refuse('socketpair', ofOtherFamily),

@@ -13,12 +13,12 @@ const traceSeccomp = 0x80;
 const [setOptions, seize] = [0x4200, 0x4206];
 
 /**
- * Apptainer has only one error, EPERM. A call that must not exist is traced instead: without a tracer, the kernel replies that there is no
+ * Apptainer has only one error, EPERM: also for calls that should do nothing, whose errors programs ignore. A call that must not exist is traced instead: without a tracer, the kernel replies that there is no
  * such call. A tracer could allow it, so no process may ask for these events. Programs of other architectures are killed.
  */
 export function renderProfile(rules: readonly CallRule[]): object {
   const syscalls = rules.flatMap(({ name, error, when }) =>
-    listArguments(when).map((args) => ({ names: [name], action: error === 'EPERM' ? 'SCMP_ACT_ERRNO' : 'SCMP_ACT_TRACE', args })),
+    listArguments(when).map((args) => ({ names: [name], action: error === 'ENOSYS' ? 'SCMP_ACT_TRACE' : 'SCMP_ACT_ERRNO', args })),
   );
   const tracing = [setOptions, seize].map((request) => ({
     names: ['ptrace'],

@@ -8,7 +8,7 @@ import { compileFilter } from '../../src/syscalls/bpf.ts';
 import { callNumbers, type FilterArch, findNumber, newestCall } from '../../src/syscalls/numbers.ts';
 import { type CallRule, listRules } from '../../src/syscalls/policy.ts';
 
-const [allow, refuse, absent, kill] = [0x7fff0000, 0x00050001, 0x00050026, 0x80000000];
+const [allow, nothing, refuse, absent, kill] = [0x7fff0000, 0x00050000, 0x00050001, 0x00050026, 0x80000000];
 const auditArch = { x64: 0xc000003e, arm64: 0xc00000b7 };
 const strict = listRules({ namespaces: false, isMemoryBounded: false });
 
@@ -22,11 +22,15 @@ for (const arch of ['x64', 'arm64'] as const) {
       const program = compileFilter(strict, arch);
       for (const { name, error, when } of strict) {
         if (when.length > 0 || findNumber(name, arch) === undefined) continue;
-        assert.equal(judge(name), error === 'EPERM' ? refuse : absent, name);
+        assert.equal(judge(name), { EPERM: refuse, ENOSYS: absent, none: nothing }[error], name);
       }
       const refused = new Set(strict.filter(({ when }) => when.length === 0).map(({ name }) => findNumber(name, arch)));
       for (let number = 0; number <= newestCall; number += 1)
         if (!refused.has(number)) assert.equal(runFilter(program, { number, arch, args: [] }), allow, String(number));
+    });
+
+    test('an agent cannot write the dirty pages of the whole machine to its disks, nor wait for that', () => {
+      assert.deepEqual([judge('sync'), judge('syncfs', [3])], [nothing, nothing]);
     });
 
     test('decides by arguments, of which it reads the bits that the kernel reads', () => {

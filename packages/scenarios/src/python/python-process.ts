@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@millrace/base/clock';
 import { findParts } from '@millrace/base/parts';
-import { sendSignal } from '@millrace/base/processes';
+import { readCoreTime, sendSignal } from '@millrace/base/processes';
 import { messageOf } from '@millrace/protocol';
 import { type FromPython, fromPython, type PythonDescription, PythonError, type ToPython } from './wire.ts';
 
@@ -37,6 +37,8 @@ function afterRunning(ms: number, callback: () => void, parts = 10): () => void 
   return () => stop();
 }
 
+/** How often a process gets its time again because it had no core. */
+const mostStarved = 9;
 const keptOutput = 2000;
 const drainMs = 200;
 
@@ -49,6 +51,7 @@ export class PythonProcess {
   readonly #ready = Promise.withResolvers<PythonDescription>();
   #output = '';
   #endedBy: string | undefined;
+  #isKilledFromOutside = false;
   #stopTimer = () => {};
   #calls = 0;
 
@@ -72,6 +75,16 @@ export class PythonProcess {
 
   get isAlive(): boolean {
     return this.#endedBy === undefined;
+  }
+
+  /** What ended it. */
+  get endedBy(): string | undefined {
+    return this.#endedBy;
+  }
+
+  /** By the machine that had no memory, or by a person. */
+  get isKilledFromOutside(): boolean {
+    return this.#isKilledFromOutside;
   }
 
   send(message: ToPython): void {
@@ -116,7 +129,10 @@ export class PythonProcess {
     this.#child.once('error', (error) => this.#end(`${this.#python} could not be started: ${error.message}`));
     this.#child.once('exit', (code, signal) => {
       // What it printed may still be on its way; a program that it started may hold the pipes for good.
-      const end = () => this.#end(`it ended with ${signal ?? `exit code ${code}`}`);
+      const end = () => {
+        this.#isKilledFromOutside = this.isAlive && signal === 'SIGKILL';
+        this.#end(`it ended with ${signal ?? `exit code ${code}`}`);
+      };
       const stop = systemClock.after(drainMs, end);
       this.#child.once('close', () => {
         stop();
@@ -144,10 +160,22 @@ export class PythonProcess {
   #watch(): void {
     this.#stopTimer();
     if (this.#calls === 0 || !this.isAlive) return;
-    const { hungMs } = this.#times;
-    this.#stopTimer = systemClock.after(hungMs / 3, () => {
+    this.#stopTimer = systemClock.after(this.#times.hungMs / 3, () => {
       this.send({ type: 'ping' });
-      this.#stopTimer = afterRunning(hungMs, () => this.kill(`it did not answer for ${hungMs / 1000} s and was killed`));
+      this.#awaitPong(mostStarved);
+    });
+  }
+
+  /** A process that waits for a core most of the time gets more of it. */
+  #awaitPong(starved: number): void {
+    const { hungMs } = this.#times;
+    const { pid = 0 } = this.#child;
+    const before = readCoreTime(pid);
+    this.#stopTimer = afterRunning(hungMs, () => {
+      const now = readCoreTime(pid);
+      const isStarved = now.waitedMs - before.waitedMs > hungMs / 2 && now.ranMs - before.ranMs < hungMs / 2;
+      if (isStarved && starved > 0) this.#awaitPong(starved - 1);
+      else this.kill(`it did not answer for ${hungMs / 1000} s and was killed`);
     });
   }
 

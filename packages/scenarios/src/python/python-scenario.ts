@@ -15,7 +15,12 @@ import type { PythonDescription, PythonFunction } from './wire.ts';
 /** Loads the file once to learn what it is; its process starts with the first call. Throws an Error that names the file and the line. */
 export async function importPythonScenario(file: string, options: SidecarOptions = {}): Promise<Scenario> {
   const sidecar = new Sidecar(file, options);
-  return toScenario(sidecar, await sidecar.describe());
+  const description = await sidecar.describe();
+  const apart = ({ isLast }: { readonly isLast: boolean }) => {
+    const own = new Sidecar(file, { ...options, apart: isLast ? 'last' : 'apart' });
+    return { ...toScenario(own, description), apart, [Symbol.dispose]: () => own.close() };
+  };
+  return { ...toScenario(sidecar, description), apart };
 }
 
 function toScenario(sidecar: Sidecar, { name, aliases, task, has, reward_range: [lowest, highest] }: PythonDescription): Scenario {

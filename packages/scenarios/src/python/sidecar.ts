@@ -1,9 +1,9 @@
 // The process of a scenario in Python, as the worker calls it. It is started with the first call and again after it died; calls that were
-// running then throw `scenario-died`, which blames the scenario and can be retried.
+// running then throw `scenario-died`, which blames the scenario and can be retried; a plain error if one rollout has the process for itself.
 
 import { systemClock } from '@millrace/base/clock';
 import { type Log, silentLog } from '@millrace/base/log';
-import { definedOf, messageOf, RolloutError } from '@millrace/protocol';
+import { definedOf, type Failure, messageOf, RolloutError } from '@millrace/protocol';
 import { ScenarioError } from '../scenario-error.ts';
 import { PythonProcess, type PythonTimes } from './python-process.ts';
 import { type FromPython, type PythonDescription, PythonError, type PythonFailure, type PythonFunction } from './wire.ts';
@@ -13,6 +13,8 @@ export interface SidecarOptions extends Partial<PythonTimes> {
   readonly log?: Log;
   /** After this many calls that cannot be stopped, the process is replaced. */
   readonly maxStuck?: number;
+  /** One rollout has the process for itself; `last`: also a kill from outside is its doing. */
+  readonly apart?: 'apart' | 'last';
 }
 
 interface PythonCall {
@@ -42,12 +44,15 @@ interface RunningCall extends PythonCall {
 }
 
 const defaults = { startMs: 120_000, hungMs: 30_000, maxStuck: 32 };
+/** What is called before the agent has acted. */
+const early: ReadonlySet<PythonFunction> = new Set(['sandbox', 'prepare_key', 'prepare', 'init']);
+const before = 'it was started again before';
 /** How long a cancelled call may take to end before it counts as stuck. */
 const cancelMs = 10_000;
 
 export class Sidecar {
   readonly #file: string;
-  readonly #options: typeof defaults;
+  readonly #options: typeof defaults & Pick<SidecarOptions, 'apart'>;
   readonly #log: Log;
   readonly #calls = new Map<number, RunningCall>();
   readonly #stuck = new Set<number>();
@@ -104,9 +109,9 @@ export class Sidecar {
 
   /** The process that knows the rollout, or a running one. */
   async #open(rollout: RolloutHandle | undefined, name: PythonFunction): Promise<PythonProcess> {
-    const died = (why: string) => new RolloutError('scenario-died', `the Python process of ${this.#file}: ${why}`);
-    if (rollout?.process && !rollout.process.isAlive)
-      throw died(`it was started again before ${name}, and what it knew of the rollout is lost`);
+    const died = (why: string) => this.#toDeath(name, rollout?.process, `the Python process of ${this.#file}: ${why}`);
+    const end = rollout?.process?.endedBy;
+    if (end !== undefined) throw died(`${before} ${name}, and what it knew of the rollout is lost (${end})`);
     if (!this.#process?.isAlive) this.#process = this.#start();
     const process = rollout?.process ?? this.#process;
     try {
@@ -175,9 +180,26 @@ export class Sidecar {
     for (const [id, call] of this.#calls) {
       if (call.process !== process) continue;
       this.#remove(id);
-      call.reject(new RolloutError('scenario-died', `the Python process of ${this.#file} died during ${call.name}: ${why}`));
+      call.reject(this.#toDeath(call.name, process, `the Python process of ${this.#file} died during ${call.name}: ${why}`));
     }
   }
+
+  /** Ends the process for good. */
+  close(): void {
+    this.#process?.kill('its rollout has ended');
+  }
+
+  /** Of the one rollout of a process, once its agent has acted; otherwise it says nothing about an agent. */
+  #toDeath(name: PythonFunction, process: PythonProcess | undefined, message: string): Error {
+    const { apart } = this.#options;
+    const isOwn = apart !== undefined && process !== undefined && !early.has(name);
+    return isOwn && (apart === 'last' || !process.isKilledFromOutside) ? new Error(message) : new RolloutError('scenario-died', message);
+  }
+}
+
+/** Whether a process died while it was at work for this rollout, if another one may have been the reason. */
+export function isDuringOwnCall({ code, message }: Pick<Failure, 'code' | 'message'>): boolean {
+  return code === 'scenario-died' && !message.includes(before);
 }
 
 function toError(failure: PythonFailure, { askErrors }: RunningCall): unknown {

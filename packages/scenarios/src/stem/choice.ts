@@ -36,7 +36,8 @@ function toLetters(candidate: string, options: readonly string[]): string {
   return lettersIn(clean, `[A-${last}]`);
 }
 
-const filler = /^(?:(?:the|both|only|option|options|choice|choices|answer|answers|letter|letters)\b[\s:]{0,3}){0,4}/i;
+const filler =
+  /^(?:(?:the|both|only|option|options|choice|choices|answer|answers|letter|letters|therefore|thus|hence|clearly|simply|indeed|probably|most|likely)\b[\s:,]{0,3}){0,4}/i;
 
 function lettersIn(text: string, letter: string): string {
   const positive = text.replace(/,? {0,2}\bnot {1,2}(?:(?:option|choice) )?\(?[A-Z]\)?(?![a-zA-Z])(?: {0,2},? {0,2}but)?/g, '').trim();
@@ -87,6 +88,17 @@ function lastLine(text: string, options: readonly string[]): string | undefined 
   const line = text.slice(-maxCandidateLength).trimEnd().split('\n').at(-1)?.trim() ?? '';
   const [, end] = /(?:^|: ?|\*\*|^(?:[Ss]o |[Tt]hus |[Hh]ence )?[Ii]t(?: is|['’]s) )\(?([A-Z])\)?[.*\s]{0,5}$/.exec(line) ?? [];
   if (end !== undefined) return end;
+  const [, alone] = /^\(?([A-Za-z])\)?\.?$/.exec(text.trim()) ?? [];
+  if (alone !== undefined) return alone.toUpperCase();
+  const [, so] = /(?:^|[.;:,] )(?:[Ss]o|[Tt]hus|[Hh]ence|[Tt]herefore),? (?:it(?: is|['’]s) )?\(?([A-Z])\)?[.*\s]{0,5}$/.exec(line) ?? [];
+  if (so !== undefined) return so;
+  const [, several] =
+    /^(?:[Bb]oth )?(?:[Oo]ptions? )?([A-Z](?:(?:, ?| and |, and )[A-Z]){1,9})(?: are (?:the )?(?:correct|right|true)(?: \w{1,10})?)?\.?$/.exec(
+      line,
+    ) ?? [];
+  if (several !== undefined) return several;
+  const [, because] = /^(?:[Oo]ption )?\(?([A-Z])\)?,? (?:because|since)\b/.exec(line) ?? [];
+  if (because !== undefined) return because;
   const [, letter = '', option = ''] = /(?:^|\*\*|[:,] )\(?([A-Z])[).:] ?([^*\n]{1,200})(?:\*\*)?\.?$/.exec(line) ?? [];
   return letter !== '' && foldText(options[letter.charCodeAt(0) - 65] ?? '') === foldText(option) ? letter : undefined;
 }

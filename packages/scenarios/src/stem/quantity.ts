@@ -45,6 +45,7 @@ export function readQuantity(text: string): Quantity | undefined {
   const marks = { ...(/\\Delta|Δ/.test(text) ? { isDifference: true } : {}), ...(/\\pi|π/.test(text) ? { hasPi: true } : {}) };
   const clean = withPowers(text)
     .replace(/^[^=]*=\s*(?=[-+\d\\.(])/, '')
+    .replace(/^(?:[Tt]he|[Ii]ts?) [a-z ]{1,60}(?: is| was| of| equals) (?=[-+~≈\d]|about|approximately)/, '')
     .replace(/^(?:[a-zA-Z]|\\[a-z]+)(?:_\w)?\s?(?:\\approx|\\simeq|≈)\s?/, '')
     .replace(/[−–]/g, '-')
     .replace(/\\[,;!: ]|[\s~$]/g, ' ')
@@ -76,6 +77,8 @@ function valuesIn(expected: Quantity, given: Quantity): readonly number[] {
   const [a, b] = [given.unit, expected.unit].map((unit) => (unit === undefined ? undefined : parseUnit(unit)));
   if (given.unit !== undefined && expected.unit !== undefined) {
     if (!a || !b) return fold(given.unit) === fold(expected.unit) ? [given.value] : [];
+    const [wide, other] = [withWideSlash(given), withWideSlash(expected)];
+    if (!hasSameDimension(a, b) && (wide || other)) return valuesIn(other ?? expected, wide ?? given);
     if (!hasSameDimension(a, b)) return [];
     const [from, to] = [temperatureOf(given.unit), temperatureOf(expected.unit)];
     if (from && to && !given.isDifference && !expected.isDifference) return [(given.value * from.scale + from.zero - to.zero) / to.scale];
@@ -86,6 +89,12 @@ function valuesIn(expected: Quantity, given: Quantity): readonly number[] {
   if (a && isNumber(a)) return [given.value, given.value * a.factor];
   if (b && isNumber(b) && (given.hasPi || /%|percent/.test(expected.unit ?? ''))) return [given.value, given.value / b.factor];
   return [given.value];
+}
+
+/** `J/mol·K` is also meant as `J/(mol·K)`. */
+function withWideSlash(quantity: Quantity): Quantity | undefined {
+  const [, top, bottom] = /^([^/()]{1,40})\/([^/()]{1,40})$/.exec(quantity.unit ?? '') ?? [];
+  return bottom !== undefined && /[·⋅*\s]|\\cdot|\\,|\w°/.test(bottom.trim()) ? { ...quantity, unit: `${top}/(${bottom})` } : undefined;
 }
 
 const fold = (unit: string): string => unit.replace(/\s/g, '');

@@ -6,6 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Fields, silentLog } from '@millrace/base/log';
+import { rolloutId } from '@millrace/protocol';
 import { loadScenarios } from '@millrace/scenarios';
 import { makeTempFolder, type Policy, renderCall, type TempFolder } from '@millrace/testkit/plain';
 import { finish, says, WorkerBed } from '../pipeline/worker-bed.ts';
@@ -14,7 +15,7 @@ const found = spawnSync('python3', ['-c', 'import sys; sys.exit(sys.version_info
 const skip = found.status === 0 ? false : 'Python 3.9 or later is not installed';
 
 const source = `
-import os, signal, threading, time
+import ctypes, os, signal, threading, time
 from dataclasses import dataclass
 from typing import Optional
 from millrace.scenario import Finish, Opening, Rollout, ScenarioError, Score, tool
@@ -54,7 +55,7 @@ def init(rollout):
         helper(rollout)
     if rollout.task.do == "meet":
         together.wait()
-    return Opening("go", tools=[act])
+    return Opening(f"go {rollout.task.do}", tools=[act])
 
 def helper(rollout):
     raise ValueError("no init today")
@@ -62,8 +63,25 @@ def helper(rollout):
 async def collect(rollout):
     return rollout.sandbox.read_file("answer.txt")
 
+def end(how):
+    if how == "crash":
+        print("about to crash")
+        os._exit(4)
+    if how == "freeze":
+        ctypes.PyDLL(None).sleep(600)  # with the interpreter's lock
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+
 def evaluate(rollout):
     do = rollout.task.do
+    end(rollout.end.answer)
+    if do == "broken":
+        end("crash")
+    if do == "unlucky":
+        with open(__file__ + ".unlucky", "a+") as tries:
+            tries.write("x")
+            if tries.tell() <= 2:
+                end("kill")
     if do == "blame":
         raise ScenarioError("policy", "cannot be judged")
     if do == "forever":
@@ -168,17 +186,29 @@ describe('a scenario in Python', { skip }, () => {
     for (const id of ids) assert.equal((await bed.ended(id)).state, 'done');
   });
 
-  test('a process that dies is blamed on the scenario and started again', async () => {
-    let isDying = true;
-    const policy = () => ({ text: isDying ? act('die') : 'done' });
-    await using bed = await WorkerBed.open({ scenarioFiles: [file], policy });
+  test('who ends the process has the lowest reward, after a try in one of its own; who was there too, or unlucky, has a true one', async () => {
+    const policy: Policy = ({ opening }) => {
+      const [, does = ''] = /go (\w+)/.exec(opening()) ?? [];
+      return { text: does === 'die' ? act('die') : does };
+    };
+    await using bed = await WorkerBed.open({ scenarioFiles: [file], policy, python: { hungMs: 2000 } });
     await bed.startWorker();
-    const { state, failure, result } = await bed.ended(await bed.submit(probe('dies')));
-    assert.deepEqual([state, failure?.code, failure?.blame, result?.reward ?? null], ['failed', 'scenario-died', 'task', null]);
-    assert.match(failure?.message ?? '', /died during tool: it ended with exit code 3; it printed last: about to die$/);
-    isDying = false;
-    const again = await bed.ended(await bed.submit(probe('again')));
-    assert.deepEqual([again.state, again.result?.reward], ['done', 0]);
+    const guilty = ['die', 'crash', 'freeze', 'kill'];
+    const others = ['unlucky', 'broken', 'a', 'b', 'c', 'd'];
+    await bed.submitAll(...[...guilty, ...others].map((id) => probe(id, { do: id })));
+    const ends = await Promise.all([...guilty, ...others].map((id) => bed.ended(rolloutId.parse(id))));
+    const seen = ends.map(({ id, state, failure, result }) => [id, state, result?.reward ?? null, failure?.code]);
+    assert.deepEqual(seen, [
+      ...guilty.map((id) => [id, 'done', -1, 'policy-failed']),
+      ['unlucky', 'done', 0, undefined],
+      ['broken', 'failed', null, 'evaluate-failed'],
+      ...['a', 'b', 'c', 'd'].map((id) => [id, 'done', 0, undefined]),
+    ]);
+    const messages = Object.fromEntries(ends.map(({ id, failure }) => [id, failure?.message]));
+    assert.match(messages.die ?? '', /the tool act: .*died during tool: it ended with exit code 3; it printed last: about to die$/);
+    assert.match(messages.crash ?? '', /judges an agent that did nothing: .*it ended with exit code 4; it printed last: about to crash/);
+    assert.match(messages.freeze ?? '', /did not answer for 2 s and was killed/);
+    assert.match(messages.kill ?? '', /it ended with SIGKILL/);
   });
 
   test('a process that does not answer is killed in time, and its rollout is retried', async () => {
@@ -194,7 +224,7 @@ describe('a scenario in Python', { skip }, () => {
     await bed.startWorker();
     const first = await bed.ended(await bed.submit(probe('before')));
     const forever = await bed.ended(await bed.submit(probe('forever', { do: 'forever' }, { evaluate_timeout_s: 1 })));
-    assert.deepEqual([forever.failure?.code, forever.failure?.blame], ['evaluate-timeout', 'verifier']);
+    assert.deepEqual([forever.failure?.code, forever.failure?.blame, forever.attempt], ['evaluate-timeout', 'verifier', 2]);
     const last = await bed.ended(await bed.submit(probe('after')));
     assert.equal(last.result?.score?.pid, first.result?.score?.pid);
   });

@@ -153,7 +153,8 @@ async function take(transaction: Transaction, row: QueuedRow, worker: WorkerId):
 
 export function toClaimed(claim: Claim, row: QueuedRow, submission: Submission): ClaimedRollout {
   const { retries, created_at, queued_at } = row;
-  return { ...claim, submission, retries, createdAtMs: created_at, queuedAtMs: queued_at, isJudgedApart: isJudgedApart(row) };
+  const failures: Failure[] = JSON.parse(row.failures);
+  return { ...claim, submission, retries, createdAtMs: created_at, queuedAtMs: queued_at, failures, isJudgedApart: isJudgedApart(row) };
 }
 
 export async function unanswered(

@@ -80,14 +80,15 @@ function toolSuspect(record: AttemptRecord, { opening, sandbox, last, signal }: 
 
 function compactSuspect(record: AttemptRecord, { scenario, task, opening, sandbox, signal, messages }: Acted): Suspect {
   const { limits } = record.claimed.submission;
-  const compact = async (given: readonly Message[], context: Pick<FreshRollout, 'opening' | 'sandbox' | 'signal'>) => {
+  const compact = async (given: readonly Message[], context: Pick<FreshRollout, 'scenario' | 'opening' | 'sandbox' | 'signal'>) => {
     const more = definedOf({ sandbox: context.sandbox, state: context.opening.state });
-    await raceSignal(compactScenario(scenario, { task, limits, signal: context.signal, messages: given, ...more }), context.signal);
+    await raceSignal(compactScenario(context.scenario, { task, limits, signal: context.signal, messages: given, ...more }), context.signal);
     return true;
   };
   const withText = (content: string) => messages.map((one): Message => (one.role === 'assistant' ? { role: 'assistant', content } : one));
   return {
-    breaksAgain: async () => !(await doesReturn(signal, async () => void (await compact(messages, { opening, sandbox, signal })))),
+    breaksAgain: async () =>
+      !(await doesReturn(signal, async () => void (await compact(messages, { scenario, opening, sandbox, signal })))),
     works: (fresh, neutral) => compact(withText(neutral), fresh),
   };
 }

@@ -22,6 +22,7 @@ import {
 import { toResultAttributes, toRolloutSpan } from '../../inference/span-names.ts';
 import { keepsTurns } from '../continue/continuation.ts';
 import type { WorkerLeave } from '../continue/turn-keeper.ts';
+import { isTriedApart } from './apart.ts';
 import { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { evaluateAttempt } from './evaluate.ts';
@@ -208,7 +209,7 @@ async function toEnd(deps: AttemptDeps, record: AttemptRecord, reason: unknown):
       kind: 'finish',
       ending: { state: 'done', failure, result: { ...record.result(), reward: lowest }, trajectory: record.trajectory() },
     };
-  if (failure.retryable && claimed.retries < claimed.submission.limits.max_retries)
+  if (failure.retryable && (claimed.retries < claimed.submission.limits.max_retries || isTriedApart(claimed, failure)))
     return { kind: 'retry', failure, delayMs: Math.min(config.retryDelayMs * 2 ** claimed.retries, longestDelayMs) };
   return { kind: 'finish', ending: { state: 'failed', failure, ...record.partial() } };
 }

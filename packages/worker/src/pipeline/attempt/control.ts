@@ -16,6 +16,7 @@ import {
   prepareScenario,
   sandboxOf,
 } from '@millrace/scenarios';
+import { isApart } from './apart.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { AttemptSandbox } from './attempt-sandbox.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
@@ -45,6 +46,7 @@ async function tryAnswers(deps: StageDeps, record: AttemptRecord, prepared: ToEv
       prepared.signal.throwIfAborted();
       const seen = record.errorOf(error);
       if (findDisturbance(seen) !== undefined) throw new RolloutError('evaluate-disturbed', seen.message, { cause: error });
+      if (seen.code === 'scenario-died') throw seen;
       return false;
     }
   }
@@ -52,8 +54,8 @@ async function tryAnswers(deps: StageDeps, record: AttemptRecord, prepared: ToEv
 }
 
 async function judgeNothing(deps: StageDeps, record: AttemptRecord, prepared: ToEvaluate & { readonly end: AgentEnd }): Promise<void> {
-  const { scenario, task, end } = prepared;
-  await withFreshRollout(deps, record, prepared, async ({ opening, sandbox, sandboxes, context, signal }) => {
+  const { task, end } = prepared;
+  await withFreshRollout(deps, record, prepared, async ({ scenario, opening, sandbox, sandboxes, context, signal }) => {
     const toCollect = { ...context, end, ...definedOf({ state: opening.state }) };
     const artifact = sandbox ? await raceSignal(collectScenario(scenario, { ...toCollect, sandbox }), signal) : Buffer.alloc(0);
     using time = await openOwnTime(deps, record, { ...prepared, isLastTry: true });
@@ -64,6 +66,7 @@ async function judgeNothing(deps: StageDeps, record: AttemptRecord, prepared: To
 export type Running = Pick<Prepared, 'scenario' | 'task'> & { readonly signal: AbortSignal };
 
 export interface FreshRollout {
+  readonly scenario: Prepared['scenario'];
   readonly opening: Opened;
   readonly sandbox: Sandbox | undefined;
   readonly sandboxes: AttemptSandbox;
@@ -71,14 +74,16 @@ export interface FreshRollout {
   readonly signal: AbortSignal;
 }
 
-/** The same task as far as `init` leads, in a sandbox of its own. */
+/** The same task as far as `init` leads, in its own sandbox; in its own process, too, if what ended another one is in question. */
 export async function withFreshRollout(
   deps: StageDeps,
   record: AttemptRecord,
-  { scenario, task, signal: given }: Running,
+  { scenario: known, task, signal: given }: Running,
   work: (fresh: FreshRollout) => Promise<void>,
 ): Promise<void> {
   const { limits } = record.claimed.submission;
+  using own = isApart(record) ? known.apart?.({ isLast: false }) : undefined;
+  const scenario = own ?? known;
   await using sandboxes = new AttemptSandbox();
   using deadline = new Deadline('the control of the verifier', limits.init_timeout_s * 1000, deps.clock);
   const signal = AbortSignal.any([given, deadline.signal]);
@@ -89,7 +94,7 @@ export async function withFreshRollout(
   const inSandbox = { ...context, ...definedOf({ sandbox }) } as Parameters<typeof initScenario>[1];
   const opening = await raceSignal(initScenario(scenario, inSandbox, { outside: deps.outside, sandbox }), signal);
   try {
-    await work({ opening, sandbox, sandboxes, context, signal });
+    await work({ scenario, opening, sandbox, sandboxes, context, signal });
   } finally {
     await opening.close();
   }

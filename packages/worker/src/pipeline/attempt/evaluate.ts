@@ -4,6 +4,7 @@
 import { RolloutError } from '@millrace/protocol';
 import { findDisturbance } from '@millrace/sandbox';
 import { isShownFault, type Score } from '@millrace/scenarios';
+import { isApart, toSharedDelay } from './apart.ts';
 import type { AttemptRecord } from './attempt-record.ts';
 import { canJudgeNothing } from './control.ts';
 import { judge, openOwnTime, type ToEvaluate } from './judge.ts';
@@ -27,6 +28,7 @@ export async function evaluateAttempt(deps: StageDeps, record: AttemptRecord, pr
       if (disturbance !== undefined) continue;
       if (!isBreak(seen)) throw error;
       const isLate = seen.code === 'evaluate-timeout'; // measured on its own clock: a second time would be the same
+      if (isLate && prepared.scenario.apart && !isApart(record)) throw toSharedDelay(seen);
       if (number === 1 && !isLate) continue;
       if (!isSuspect && !(await canJudgeNothing(deps, record, prepared))) throw error;
       if (isSuspect || isLate) throw toPolicyFault(seen);

@@ -23,6 +23,7 @@ import { runTurns } from '../../agent/turn-loop.ts';
 import { toTurnSampling } from '../../agent/turn-sampling.ts';
 import { Sampler } from '../../inference/sampler.ts';
 import { AgentTime } from './agent-time.ts';
+import { chooseProcess } from './apart.ts';
 import type { AttemptRecord, Prepared } from './attempt-record.ts';
 import { serveGateway, serveHarness, takeHarness } from './gateway-attempt.ts';
 import { openKeeper, resumePrepared, savedFolders, toLoop } from './resume.ts';
@@ -47,9 +48,10 @@ interface InitTime {
 
 async function prepare(deps: StageDeps, record: AttemptRecord, time: InitTime): Promise<Prepared> {
   const { limits, sampling, scenario: name, task: data } = record.claimed.submission;
-  const scenario = deps.scenarios.get(name);
-  if (!scenario)
+  const known = deps.scenarios.get(name);
+  if (!known)
     throw new RolloutError('unknown-scenario', `this worker has no scenario ${name}; it has ${deps.scenarios.names().join(', ')}`);
+  const scenario = chooseProcess(known, record);
   const task = await parseTask(scenario, data);
   const toContext = (sandbox: Sandbox | undefined) =>
     new InitView(name, { task, limits, signal: time.signal, ...definedOf({ prompts: deps.prompts }) }, sandbox);
