@@ -45,9 +45,8 @@ export async function findModel(name: string, places: ModelPlaces): Promise<Foun
     if (found !== undefined) missed.push(found);
   }
   const advice = `hf download ${name} --local-dir FOLDER gets it, or set HF_ENDPOINT to the address of a mirror`;
-  throw new UsageError(
-    `${name} is no folder, and the model was not found by its name:\n${missed.map((one) => `  ${one}\n`).join('')}${advice}`,
-  );
+  const lines = missed.map((one) => `  ${one}\n`).join('');
+  throw new UsageError(`${name} is no folder, and the model was not found by its name:\n${lines}${advice}`);
 }
 
 type Find = (name: string, places: ModelPlaces) => Promise<FoundModel | string | undefined>;
