@@ -42,9 +42,11 @@ async function packagesOf({ package: name, version, requirements, more = [] }: C
   return ['--no-deps', '-r', file, ...more];
 }
 
+/** Of several that pyenv has, the newest: NeMo Gym asks for 3.13.14. */
 function findPython(version: string): string | undefined {
-  const installed = globSync(join(homedir(), `.pyenv/versions/${version}.*/bin/python3`)).sort();
-  return [`python${version}`, 'python3', ...installed].find((python) => isVersion(python, version));
+  const installed = globSync(join(homedir(), `.pyenv/versions/${version}.*/bin/python3`));
+  const newestFirst = installed.sort((one, other) => other.localeCompare(one, 'en', { numeric: true }));
+  return [...newestFirst, `python${version}`, 'python3'].find((python) => isVersion(python, version));
 }
 
 function isVersion(python: string, version: string): boolean {

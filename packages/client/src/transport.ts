@@ -165,7 +165,8 @@ function toReplyError(call: ApiCall, base: string, reply: { readonly status: num
   }
   const seen = `${call.method} ${toUrl(base, call)} returned ${reply.status}: ${excerpt(reply.text) || 'no text'}`;
   if (proxyStatuses.includes(reply.status)) return new RolloutError('unreachable', seen);
-  return new RolloutError(reply.status === 429 ? 'too-busy' : 'internal', seen);
+  if (reply.status === 429) return new RolloutError('too-busy', seen);
+  return new RolloutError('internal', `${seen}; is ${base} the address of a Millrace service, and not of an LLM server?`);
 }
 
 function toConnectionError(call: ApiCall, base: string, cause: unknown): RolloutError {
@@ -187,7 +188,7 @@ export function toReadError(path: string, cause: unknown): RolloutError {
 /** A connection that fails for several addresses has an empty message and the reasons inside. */
 function describeCause(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map((inner: unknown) => messageOf(inner)).join(', ');
-  return error.message || error.name;
+  return messageOf(error);
 }
 
 /** What to do about a connection that could not be opened; undefined for any other failure. */
@@ -202,6 +203,8 @@ function adviceFor(error: unknown): string | undefined {
     case 'ENETUNREACH':
     case 'UND_ERR_CONNECT_TIMEOUT':
       return 'check the address and the network';
+    case 'ERR_SSL_WRONG_VERSION_NUMBER':
+      return 'write http:// in its address';
     default:
       return undefined;
   }

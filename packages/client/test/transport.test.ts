@@ -34,7 +34,10 @@ test('an address without a service fails at once as unreachable, with the addres
 test('a reply that is not from Millrace names the address, the status and what it said', () =>
   withBoth(async (service, client) => {
     service.fault = (_request, response) => response.writeHead(404).end('<h1>nginx</h1>') !== undefined;
-    await assert.rejects(client.status(), { code: 'internal', message: /GET http:.*\/v1\/status returned 404: <h1>nginx<\/h1>/ });
+    await assert.rejects(client.status(), {
+      code: 'internal',
+      message: /GET http:.*\/v1\/status returned 404: <h1>nginx<\/h1>; is http:\S+ the address of a Mill/,
+    });
     service.fault = (_request, response) => response.end('{"rollouts":') !== undefined;
     await assert.rejects(client.status(), { code: 'internal', message: /cannot read/ });
   }));

@@ -50,7 +50,8 @@ export function toFieldFaults(issue: SchemaIssue, { value, schema }: CheckedValu
   }
   const isMissing = path.length > 0 && typeCodes.includes(code ?? '') && value !== undefined && valueAt(value, path) === undefined;
   if (isMissing) return [{ path, message: 'is missing' }];
-  return [{ path, message: code === 'invalid_union' ? describeUnion(issue) : message }];
+  const described = code === 'invalid_union' ? describeUnion(issue) : message;
+  return [{ path, message: described.replace('expected record', 'expected object') }]; // as JSON calls it
 }
 
 /** One line that names every field at fault. */

@@ -32,6 +32,10 @@ test('an unknown field comes with the one that was probably meant, at any depth 
   assert.equal(describe({ ...good, leve: 1 }, wrapped), 'leve: unknown field; did you mean level?');
 });
 
+test('an object is called an object, as JSON calls it', () => {
+  assert.equal(describe('1 + 1', z.record(z.string(), z.unknown())), 'Invalid input: expected object, received string');
+});
+
 test('a union says which types it takes', () => {
   assert.equal(describe({ question: '', answer: {} }), 'answer: Invalid input: expected string or number');
 });

@@ -101,7 +101,9 @@ async function checkModelFiles(tokenizer: string | undefined): Promise<Check> {
       : fail(`${tokenizer}/health returned ${reply.status}`, 'wait until the backend is ready, or pass a folder');
   }
   const folder = resolve(tokenizer);
-  if (!(await stat(folder).catch(() => undefined))?.isDirectory())
+  const found = await stat(folder).catch(() => undefined); // refused below
+  if (found?.isFile()) return fail(`${folder} is a file`, `pass its folder: --tokenizer ${dirname(folder)}`);
+  if (!found?.isDirectory())
     return fail(`there is no folder ${folder}`, 'pass the folder of the model: hf download MODEL --local-dir FOLDER gets one');
   return await readTokenizerFiles(folder).then(
     (): Check => ({ name, level: 'ok', seen: folder }),
@@ -153,12 +155,18 @@ export async function checkPort(host: string, port: number): Promise<Check> {
     const owner = (await isMillrace(host, port)) ? 'a Millrace service that is already running' : 'another program';
     return { name, level: 'fail', seen: `${host}:${port} is in use by ${owner}`, remedy };
   }
-  return { name, level: 'fail', seen: `cannot listen on ${host}:${port}: ${failed.message}`, remedy };
+  const remedies: Readonly<Record<string, string>> = {
+    EACCES: 'ports below 1024 are for root: choose another one, such as --port 8008',
+    EADDRNOTAVAIL: `this machine has no address ${host}: --host 127.0.0.1, or --host 0.0.0.0 for all that it has`,
+    ENOTFOUND: `this machine does not know the name ${host}: --host 127.0.0.1, or --host 0.0.0.0 for all addresses that it has`,
+  };
+  const seen = `cannot listen on ${host}:${port}: ${failed.message}`;
+  return { name, level: 'fail', seen, remedy: remedies[failed.code ?? ''] ?? 'choose another port or address: --port, --host' };
 }
 
 async function isMillrace(host: string, port: number): Promise<boolean> {
   const name = host.includes(':') ? `[${host}]` : host;
-  const reply = await fetch(`http://${name}:${port}/health`, { signal: AbortSignal.timeout(1000) }).catch(() => undefined);
+  const reply = await fetch(`http://${name}:${port}/healthz`, { signal: AbortSignal.timeout(1000) }).catch(() => undefined);
   return (await reply?.text().catch(() => ''))?.trim() === '{"status":"ok"}';
 }
 

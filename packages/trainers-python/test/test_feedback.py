@@ -31,11 +31,11 @@ class MetricsTest(unittest.TestCase):
         wandb = SimpleNamespace(log=lambda metrics, step: seen.append(("wandb", metrics, step)))
         mlflow = SimpleNamespace(log_metrics=lambda metrics, step: seen.append(("mlflow", metrics, step)))
         board = SimpleNamespace(add_scalar=lambda *one: seen.append(one), flush=lambda: None)
-        modules = {"wandb": wandb, "mlflow": mlflow, "torch.utils.tensorboard": SimpleNamespace(SummaryWriter=lambda folder: board)}
-        with mock.patch.dict(sys.modules, modules):
-            Tracker("wandb", "mlflow", "tensorboard").log({"rollout/count": 4.0}, 7)
-        expected = {"rollout/count": 4.0}
-        self.assertEqual(seen, [("wandb", expected, 7), ("mlflow", expected, 7), ("rollout/count", 4.0, 7)])
+        modules = {"wandb": wandb, "mlflow": mlflow, "tensorboardX": SimpleNamespace(SummaryWriter=lambda folder: board)}
+        with mock.patch.dict(sys.modules, modules), mock.patch("millrace_trainers.feedback.metrics.find_spec", lambda _: None):
+            Tracker("wandb", "mlflow", "tensorboard").log({"score/part (a)": 4.0}, 7)
+        name, refused = "score/part (a)", "score/part _a_"
+        self.assertEqual(seen, [("wandb", {name: 4.0}, 7), ("mlflow", {refused: 4.0}, 7), (name, 4.0, 7)])
 
     def test_a_tracker_that_is_not_installed_or_not_known_is_named(self) -> None:
         with mock.patch.dict(sys.modules, {"wandb": None}), self.assertRaisesRegex(ImportError, "needs wandb: pip install wandb"):

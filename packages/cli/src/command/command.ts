@@ -83,5 +83,7 @@ export function toServiceAddress(args: Arguments, io: Io): { url: string; key?: 
 
 /** `option` stands before the address in the message. */
 export function checkHttpAddress(url: string, option = ''): void {
-  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) throw new UsageError(`${option}${url} is not an http address`);
+  if (URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)) return;
+  const meant = /^[\w.-]+:\d+(\/|$)/.test(url) ? `; did you mean http://${url}?` : '';
+  throw new UsageError(`${option}${url} is not an http address${meant}`);
 }

@@ -16,8 +16,8 @@ interface FoundModel {
 }
 
 interface ModelPlaces {
-  /** LLM servers that may have the model on this machine. */
-  readonly backends: readonly string[];
+  /** LLM servers that may have the model on this machine; absent where none can be named. */
+  readonly backends?: readonly string[];
   readonly env: Io['env'];
 }
 
@@ -42,18 +42,18 @@ export async function findModel(name: string, places: ModelPlaces): Promise<Foun
   for (const find of [findAtBackends, findInHubCache, findInOwnCache, fetchFromMirror]) {
     const found = await find(name, places);
     if (typeof found === 'object') return found;
-    missed.push(found);
+    if (found !== undefined) missed.push(found);
   }
   const advice = `hf download ${name} --local-dir FOLDER gets it, or set HF_ENDPOINT to the address of a mirror`;
-  throw new UsageError(
-    `--tokenizer ${name} is no folder, and the model was not found by its name:\n${missed.map((one) => `  ${one}\n`).join('')}${advice}`,
-  );
+  const lines = missed.map((one) => `  ${one}\n`).join('');
+  throw new UsageError(`${name} is no folder, and the model was not found by its name:\n${lines}${advice}`);
 }
 
-type Find = (name: string, places: ModelPlaces) => Promise<FoundModel | string>;
+type Find = (name: string, places: ModelPlaces) => Promise<FoundModel | string | undefined>;
 
 /** vLLM and SGLang say which folder they serve. */
 const findAtBackends: Find = async (name, { backends }) => {
+  if (backends === undefined) return undefined;
   for (const url of backends) {
     const reply = await fetch(new URL('/v1/models', url), { signal: AbortSignal.timeout(5000) }).catch(() => undefined); // it may start later
     const body = (await reply?.json().catch(() => undefined)) as { data?: readonly { id?: unknown; root?: unknown }[] } | undefined;

@@ -27,7 +27,7 @@ const check: Command = {
   ],
   async run(args, io) {
     const [named = ''] = args.positionals;
-    const tokenizer = (await isModelName(named)) ? (await findModel(named, { backends: [], env: io.env })).folder : named;
+    const tokenizer = (await isModelName(named)) ? (await findModel(named, { env: io.env })).folder : named;
     const [toolParser, chatTemplate] = [args.choice('tool-parser', toolParserNames), args.text('chat-template')];
     const tokenizerApiKey = args.text('api-key');
     let found: ModelReport;

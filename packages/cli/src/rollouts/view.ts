@@ -38,6 +38,8 @@ async function runView(args: Arguments, io: Io): Promise<number> {
   const release = io.onInterrupt(() => stopped.resolve());
   try {
     await using viewer = await open(path, args);
+    if (viewer.rollouts === 0 && viewer.skipped > 0)
+      throw new UsageError(`${path} has no rollouts, but ${viewer.skipped} other lines; give what millrace submit printed`);
     const skipped = viewer.skipped === 0 ? '' : ` (${viewer.skipped} lines hold none)`;
     io.stdout.write(`${viewer.rollouts} rollouts${skipped}: ${viewer.url}/\n`);
     io.stderr.write('Ctrl+C ends it.\n');

@@ -17,10 +17,26 @@ export interface InputText {
 /** `path` absent or `-` is standard input; a terminal there is a UsageError, because nothing would ever come. */
 export async function readInput(path: string | undefined, io: Io): Promise<InputText> {
   if (path === undefined && io.stdin.isTTY === true) throw new UsageError('give a file, or JSON lines on standard input');
-  if (path === undefined || path === '-') return { source: 'stdin', content: await text(io.stdin) };
+  if (path === undefined || path === '-') return checkLines({ source: 'stdin', content: await text(io.stdin) });
   try {
-    return { source: path, content: await readFile(path, 'utf8') };
+    return checkLines({ source: path, content: await readFile(path, 'utf8') });
   } catch (error) {
-    throw new UsageError(`cannot read ${path}: ${messageOf(error)}`);
+    if (error instanceof UsageError) throw error;
+    const isFolder = error instanceof Error && 'code' in error && error.code === 'EISDIR';
+    throw new UsageError(
+      isFolder ? `${path} is a folder; one with Harbor tasks needs --harbor` : `cannot read ${path}: ${messageOf(error)}`,
+    );
   }
+}
+
+/** A list or an object over several lines is JSON, but not JSON lines: each of its lines would be refused for a reason that does not help. */
+function checkLines(input: InputText): InputText {
+  const { source, content } = input;
+  const [first = ''] = content
+    .replace(/^\ufeff/, '')
+    .trimStart()
+    .split('\n', 1);
+  if (!/^\[|^\{\s*$/.test(first)) return input;
+  const [what, filter] = first.startsWith('[') ? ['a JSON list', '.[]'] : ['JSON over several lines', '.'];
+  throw new UsageError(`${source} is ${what}, and each line must be a task of its own; jq -c '${filter}' writes it so`);
 }

@@ -37,11 +37,14 @@ export function toSamplingFields(args: Arguments): SamplingFields {
   };
 }
 
+const exampleOf: Readonly<Record<string, string>> = { sampling: 'top_p=0.95', limits: 'max_turns=20' };
+
 /** `key=value` pairs; a value is JSON where it can be read as JSON, and text otherwise. */
 export function readPairs(args: Arguments, option: string): Record<string, unknown> {
   const pairs = args.list(option).map((pair): [string, unknown] => {
     const [, key, value] = /^([\w.]+)=(.*)$/s.exec(pair) ?? [];
-    if (key === undefined || value === undefined) throw new UsageError(`--${option} ${pair} is not key=value`);
+    if (key === undefined || value === undefined)
+      throw new UsageError(`--${option} ${pair} is not key=value, such as ${exampleOf[option] ?? 'n=4'}`);
     return [key, toValue(value)];
   });
   return Object.fromEntries(pairs);

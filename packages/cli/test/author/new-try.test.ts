@@ -1,7 +1,7 @@
 // The loop of a scenario's author: `millrace new`, then `millrace try` until it works.
 
 import assert from 'node:assert/strict';
-import { appendFile, readdir, readFile, writeFile } from 'node:fs/promises';
+import { appendFile, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -61,7 +61,10 @@ test('new prompts writes the texts that a user may replace, and nothing is overw
 test('what new and try cannot use is a usage error that names it', async () => {
   await using folder = await makeTempFolder('try');
   const file = (name: string) => join(folder.path, name);
-  await writeFile(file('scenario.ts'), '');
+  await run('new', 'scenario', 'mine', '--folder', file('mine'));
+  await rename(file('mine/scenario.ts'), file('scenario.ts'));
+  await writeFile(file('mine/scenario.py'), '');
+  await writeFile(file('syntax.ts'), 'export const scenario = {');
   await writeFile(file('empty.jsonl'), '\n');
   await writeFile(file('broken.jsonl'), '{}\n{"text": 1}\n');
   const task = ['--task', '{}'];
@@ -71,7 +74,9 @@ test('what new and try cannot use is a usage error that names it', async () => {
     [['new', 'scenario', 'Word_Count'], /lower-case words joined by hyphens/],
     [['try'], /try needs <scenario>/],
     [['try', file('scenarios.ts')], /there is no file \S+scenarios\.ts; give the path of a scenario/],
-    [['try', file('scenario.ts')], /no --task was given, and \S+tasks\.jsonl cannot be read/],
+    [['try', file('mine')], /mine is a folder; did you mean \S+mine\/scenario\.py\?/],
+    [['try', folder.path], /try-\w+ is a folder; did you mean \S+scenario\.ts\?/],
+    [['try', file('scenario.ts')], /no --task was given, and there is no \S+tasks\.jsonl: give a file of tasks, or one as --task '\{/],
     [['try', file('scenario.ts'), '--task', file('empty.jsonl')], /empty\.jsonl has no task/],
     [['try', file('scenario.ts'), '--task', '{'], /--task is not JSON/],
     [['try', file('scenario.ts'), ...task, '--policy', '/nope.jsonl'], /\/nope\.jsonl cannot be read/],
@@ -82,6 +87,7 @@ test('what new and try cannot use is a usage error that names it', async () => {
     assert.equal(code, 2, argv.join(' '));
     assert.match(err, wanted);
   }
+  assert.match((await run('try', file('syntax.ts'))).err, /syntax\.ts:1: syntax error/, 'before a task is asked for');
 });
 
 describe('trying a scenario', { skip }, () => {

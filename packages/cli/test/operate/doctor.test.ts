@@ -52,7 +52,8 @@ test('a port that is in use fails, because serve would', async () => {
   assert.deepEqual((await checkPort('127.0.0.1', port)).level, 'fail');
   await new Promise((done) => server.close(done));
   assert.equal((await checkPort('127.0.0.1', port)).level, 'ok');
-  assert.equal((await checkPort('203.0.113.1', 0)).level, 'fail');
+  const foreign = await checkPort('203.0.113.1', 0);
+  assert.match(foreign.level === 'fail' ? foreign.remedy : '', /this machine has no address 203\.0\.113\.1: --host 127\.0\.0\.1/);
 });
 
 const main = join(import.meta.dirname, '../../src/main.ts');
@@ -61,6 +62,8 @@ const checkTokenizer = async (tokenizer: string) => (await checkModel(readConfig
 test('a tokenizer folder without its files, or with broken ones, fails by the name of the file', async () => {
   await using folder = await makeTempFolder('doctor');
   assert.match((await checkTokenizer('/nope')).seen, /there is no folder \/nope/);
+  const file = await checkTokenizer('/etc/passwd');
+  assert.match(file.level === 'fail' ? `${file.seen}: ${file.remedy}` : '', /passwd is a file: pass its folder: --tokenizer \/etc/);
   assert.match((await checkTokenizer(folder.path)).seen, /no tokenizer\.json in /);
   await writeFile(join(folder.path, 'tokenizer.json'), '{}');
   await writeFile(join(folder.path, 'tokenizer_config.json'), 'nonsense');

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { checkPort } from '@millrace/server';
 import { openFakeBackend } from '@millrace/testkit';
 import { openRealService } from '../real-service.ts';
 
@@ -72,7 +73,7 @@ test('a backend that is not there, a wrong address and a wrong dialect are refus
   assert.equal(gone.code, 1);
   assert.match(gone.err, /nope/);
   for (const [argv, wanted] of [
-    [['backend', 'add', 'gpu-0:8000'], /gpu-0:8000 is not an http address/],
+    [['backend', 'add', 'gpu-0:8000'], /gpu-0:8000 is not an http address; did you mean http:\/\/gpu-0:8000\?/],
     [['backend', 'add'], /backend add needs <url>/],
     [['backend', 'add', 'http://a', 'http://b'], /takes only <url>, but got http:\/\/b/],
     [['backend', 'add', 'http://a', '--dialect', 'tgi'], /--dialect tgi is not one of vllm, /],
@@ -82,4 +83,15 @@ test('a backend that is not there, a wrong address and a wrong dialect are refus
     assert.equal(code, 2, err);
     assert.match(err, wanted);
   }
+  await using engine = await openFakeBackend({ policy: () => ({ text: '' }) });
+  const itself = await service.run(['backend', 'add', service.url]);
+  assert.match(itself.out, /this is the address of a Millrace service; add that of an LLM server/);
+  const secure = await service.run(['backend', 'add', engine.url.replace('http:', 'https:')]);
+  assert.match(secure.out, /: the server speaks http, not https/);
+  const swapped = await service.run(['ls', '--url', engine.url]);
+  assert.match(swapped.err, /returned 404: .*; is http:\S+ the address of a Millrace service, and not of an LLM server\?/);
+  assert.equal(
+    (await checkPort('127.0.0.1', Number(new URL(service.url).port))).seen.replace(/^\S+/, ''),
+    ' is in use by a Millrace service that is already running',
+  );
 });

@@ -77,7 +77,7 @@ test('what a batch lacks is a usage error', async () => {
     [start, '{"scenario":"math","task":{}}\n{"scenario":"shell","task":{}}', /one scenario, but stdin has math and shell/],
     [start, '\n', /stdin has no tasks/],
     [[...start, '--set', 'max_group=3'], tasks, /max_group/],
-    [[...start, '--set', 'nonsense'], tasks, /--set nonsense is not key=value/],
+    [[...start, '--set', 'nonsense'], tasks, /--set nonsense is not key=value, such as n=4/],
   ] as const) {
     const { code, err } = await service.run(argv, { stdin });
     assert.equal(code, 2, `${argv.join(' ')}: ${err}`);

@@ -12,6 +12,7 @@ tracker's own object.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any, Callable
 
 from .service.trainer import TrainerStepView
@@ -48,10 +49,14 @@ def to_mlflow(tracking: Any) -> StepCallback:
     """`tracking` is the module `mlflow`, with an active run."""
 
     def log(step: TrainerStepView) -> None:
-        # Names may have only these signs there; a backend's name has a colon.
-        tracking.log_metrics({name.replace(":", "/"): value for name, value in to_numbers(step).items()}, step=step.step)
+        tracking.log_metrics({to_mlflow_name(name): value for name, value in to_numbers(step).items()}, step=step.step)
 
     return log
+
+
+def to_mlflow_name(name: str) -> str:
+    """MLflow refuses a whole step for one name with other signs than these, as of a backend with its port or a part of a score."""
+    return re.sub(r"[^\w.\- /]", "_", name.replace(":", "/"))
 
 
 def to_tensorboard(writer: Any) -> StepCallback:

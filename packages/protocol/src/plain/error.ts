@@ -116,5 +116,8 @@ export function toRolloutError(error: unknown, code: ErrorCode): RolloutError {
 
 /** The message of anything that was thrown; the class of an error without a message. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message || error.constructor.name : String(error);
+  if (!(error instanceof Error)) return String(error);
+  // OpenSSL's own words are a line of its source.
+  if ('code' in error && error.code === 'ERR_SSL_WRONG_VERSION_NUMBER') return 'the server speaks http, not https';
+  return error.message || error.constructor.name;
 }

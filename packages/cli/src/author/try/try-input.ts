@@ -1,5 +1,6 @@
 // What `millrace try` reads: a task, and the turns of a scripted policy. Errors name the file and the line.
 
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { messageOf } from '@millrace/protocol';
@@ -23,7 +24,9 @@ export interface TryPolicy {
 export async function readTask(given: string | undefined, scenario: string): Promise<TaskInput> {
   if (given?.trimStart().startsWith('{')) return { task: toTask(parseJson(given, '--task')), from: '--task' };
   const path = given ?? join(dirname(scenario), 'tasks.jsonl');
-  const [first] = await readLines(path, given === undefined ? `no --task was given, and ${path} cannot be read` : `${path} cannot be read`);
+  if (given === undefined && !existsSync(path))
+    throw new UsageError(`no --task was given, and there is no ${path}: give a file of tasks, or one as --task '{"question": "…"}'`);
+  const [first] = await readLines(path, `${path} cannot be read`);
   if (first === undefined) throw new UsageError(`${path} has no task`);
   return { task: toTask(parseJson(first.text, `${path}:${first.line}`)), from: `${path}:${first.line}` };
 }

@@ -1,8 +1,8 @@
 // `millrace try scenario.ts`: one task of a scenario, with a scripted policy, in a real sandbox. It runs the real pipeline in this
 // process, without a service, a backend or a model of the user's.
 
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { readdirSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { silentLog } from '@millrace/base/log';
 import { openClient } from '@millrace/client';
 import { messageOf, RolloutError, type RolloutView, type Trajectory } from '@millrace/protocol';
@@ -44,14 +44,14 @@ export const tryCommand: Command = {
 
 async function runTry(args: Arguments, io: Io): Promise<number> {
   const [path = ''] = args.positionals;
-  if (!existsSync(path)) throw new UsageError(`there is no file ${path}; give the path of a scenario's .ts, .js or .py file`);
-  const task = await readTask(args.text('task'), path);
-  const policy = await readPolicy(args.text('policy'), path);
+  checkScenarioPath(path);
   const log = {
     ...silentLog,
     info: (event: string, { line }: Readonly<Record<string, unknown>> = {}) => event === 'scenario-output' && io.stderr.write(`${line}\n`),
   };
   const scenarios = await loadScenarios([path], { python: { log } });
+  const task = await readTask(args.text('task'), path);
+  const policy = await readPolicy(args.text('policy'), path);
   const name = scenarios.names().at(-1) ?? '';
   await using local = await openLocalService({ scenarios: [resolve(path)], 'sandbox.warm.sandboxes': 0 }, args.text('config'));
   if (scenarios.get(name)?.sandbox !== undefined && !(await canRun(local.config, io))) return 1;
@@ -67,6 +67,16 @@ async function runTry(args: Arguments, io: Io): Promise<number> {
   } finally {
     release();
   }
+}
+
+function checkScenarioPath(path: string): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) throw new UsageError(`there is no file ${path}; give the path of a scenario's .ts, .js or .py file`);
+  if (!found.isDirectory()) return;
+  const inside = readdirSync(path).find((name) => /^scenario\.(ts|js|py)$/.test(name));
+  throw new UsageError(
+    `${path} is a folder; ${inside === undefined ? "give the path of a scenario's .ts, .js or .py file" : `did you mean ${join(path, inside)}?`}`,
+  );
 }
 
 async function canRun({ sandbox }: ServiceConfig, io: Io): Promise<boolean> {

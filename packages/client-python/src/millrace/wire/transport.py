@@ -160,7 +160,10 @@ class Transport:
         """For a reply that is not from Millrace."""
         if status in _PROXY_STATUSES:
             return ServiceUnreachable(self.url, seen, status=status)
-        return MillraceError("too-busy" if status == 429 else "internal", seen, retryable=status >= 429, status=status)
+        if status == 429:
+            return MillraceError("too-busy", seen, retryable=True, status=status)
+        doubt = f"; is {self.url} the address of a Millrace service, and not of an LLM server?"
+        return MillraceError("internal", seen + doubt, retryable=status > 429, status=status)
 
     def _broken(self, call: Call, cause: Exception) -> MillraceError:
         error = ServiceUnreachable(self.url, f"{call.method} {to_target(call)}: {str(cause) or type(cause).__name__}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
 from typing import Any, Callable, Iterable, Literal, Mapping, Optional
 
 from millrace import RolloutView
+from millrace.trackers import to_mlflow_name
 
 from ..rollouts import Sampled
 
@@ -55,9 +57,11 @@ def _open(name: str, folder: Optional[str]) -> Callable[[Mapping[str, float], in
         return lambda metrics, step: wandb.log(dict(metrics), step=step)
     if name == "mlflow":
         mlflow = _import("mlflow", "mlflow")
-        return lambda metrics, step: mlflow.log_metrics(dict(metrics), step=step)
+        return lambda metrics, step: mlflow.log_metrics({to_mlflow_name(name): value for name, value in metrics.items()}, step=step)
     if name == "tensorboard":
-        writer = _import("torch.utils.tensorboard", "torch tensorboard").SummaryWriter(folder)
+        # Without PyTorch, tensorboardX writes the same files.
+        module = "torch.utils.tensorboard" if find_spec("torch") else "tensorboardX"
+        writer = _import(module, "tensorboardX").SummaryWriter(folder)
 
         def write(metrics: Mapping[str, float], step: int) -> None:
             for key, value in metrics.items():

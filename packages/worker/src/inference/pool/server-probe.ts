@@ -11,7 +11,7 @@ import {
   type ServerFacts,
   tokenRoutes,
 } from '@millrace/engines';
-import { type Dialect, definedOf, type LogprobsMode, messageOf, RolloutError } from '@millrace/protocol';
+import { type Dialect, definedOf, errorBody, type LogprobsMode, messageOf, RolloutError, tryJson } from '@millrace/protocol';
 import { factsOf, toSeveral } from '@millrace/store';
 import { Agent } from 'undici';
 import { z } from 'zod';
@@ -232,7 +232,10 @@ async function checkEngine(server: AskedServer, options: Pick<ServerProbeOptions
 }
 
 async function readEngine(ask: Ask): Promise<string> {
-  const engine = parseAnswer(models, await ask('GET', '/v1/models'))?.data[0]?.owned_by ?? '';
+  const answer = await ask('GET', '/v1/models');
+  if (answer.status === 404 && errorBody.safeParse(tryJson(answer.text)).success)
+    throw fail('this is the address of a Millrace service; add that of an LLM server, such as vLLM');
+  const engine = parseAnswer(models, answer)?.data[0]?.owned_by ?? '';
   if (dialectsOf[engine]) return engine;
   return parseAnswer(sglangRouter, await ask('GET', sglangRouterPath)) ? 'sglang' : engine;
 }
