@@ -3,6 +3,7 @@
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import type { Engine } from '../world/engines/engine-process.ts';
 import { openLlama } from '../world/engines/llama.ts';
 import { openFull, openPlain, sharedVariables } from '../world/engines/shared-engines.ts';
@@ -14,16 +15,31 @@ installOrExit('llama-server', 'scripts/install-llama-server.sh');
 installOrExit('chat templates and their reference', 'world/models/install.sh');
 installOrExit('published tokenizers and their reference', 'world/tokenizers/install.sh');
 const installedAt = performance.now();
-await using engines = await openEngines();
-// In its own process: the time limit of a test file looks at all children of the process that runs the tests, and engines live longer.
-const tests = spawn(process.execPath, ['scripts/world-tests.ts', ...process.argv.slice(2)], { stdio: ['ignore', 'inherit', 'inherit'] });
-const [status] = await once(tests, 'exit');
+const given = process.argv.slice(2);
+const failed = new AbortController();
+const services = given.length > 0 ? 0 : runLane('services', ['--lane=services']);
+await using engines = await openEngines().catch(async (error) => {
+  failed.abort();
+  await services;
+  throw error;
+});
+const statuses = [await runLane('engines', given.length > 0 ? given : ['--lane=engines']), await services];
+const isPassed = statuses.every((status) => status === 0);
 const minutes = (ms: number) => `${(ms / 60_000).toFixed(1)} min`;
 console.log(
-  `${status === 0 ? '✔ test:world: passed' : '✖ test:world: failed'} in ${minutes(performance.now() - startedAt)}, ` +
+  `${isPassed ? '✔ test:world: passed' : '✖ test:world: failed'} in ${minutes(performance.now() - startedAt)}, ` +
     `of which installing took ${minutes(installedAt - startedAt)} and starting engines ${minutes(engines.startMs)}`,
 );
-process.exitCode = status === 0 ? 0 : 1;
+process.exitCode = isPassed ? 0 : 1;
+
+/** In a process of its own: the time limit of a test file looks at all children of the process that runs the tests, and engines live longer. */
+async function runLane(name: string, args: readonly string[]): Promise<number> {
+  const options = { stdio: ['ignore', 'pipe', 'inherit'], signal: failed.signal } as const;
+  const tests = spawn(process.execPath, ['scripts/world-tests.ts', ...args], options).on('error', () => undefined); // aborted
+  for await (const line of createInterface({ input: tests.stdout })) console.log(given.length > 0 ? line : `${name} │ ${line}`);
+  if (tests.exitCode === null && tests.signalCode === null) await once(tests, 'exit');
+  return tests.exitCode ?? 1;
+}
 
 function installOrExit(what: string, script: string): void {
   const { status } = spawnSync('bash', [script], { stdio: ['ignore', 'inherit', 'inherit'] });
