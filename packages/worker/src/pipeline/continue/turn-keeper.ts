@@ -176,7 +176,7 @@ export class TurnKeeper implements AsyncDisposable {
   /** Whether it is on the disk. */
   async #share(checkpoint: string): Promise<boolean> {
     if (!(await this.#checkpointer?.isSaved(checkpoint))) return false;
-    await this.#checkpointer?.share(checkpoint);
+    await this.#checkpointer?.share(checkpoint, { keepsAll: this.#isKept });
     return true;
   }
 
