@@ -9,6 +9,7 @@ import {
   isTerminal,
   RolloutError,
   type RolloutId,
+  rolloutId,
   type SavedTurn,
   type Submission,
   sampling,
@@ -36,6 +37,7 @@ export async function forkRollout(id: RolloutId, { request, caller }: ForkCall, 
   const saved = toSavedTurns(await context.store.savedTurns(id));
   const turn = chooseTurn(saved, { id, asked: request.turn, hasEnded: isTerminal(source.state) });
   const name = request.id ?? toRolloutId(`r-${randomUUID()}`);
+  await check(rolloutId, `${name}.${request.n}`, { at: ['id'] });
   const { submission } = source;
   const own = await check(sampling, { ...submission.sampling, ...request.sampling }, { at: ['sampling'] });
   const forked = { ...submission, sampling: own, group: source.group ?? groupId.parse(id), fork: { rollout: id, turn } };
@@ -57,7 +59,9 @@ function chooseTurn(saved: readonly SavedTurn[], { id, asked, hasEnded }: Chosen
   const has = kept.length === 0 ? 'none' : kept.map((one) => one.turn).join(', ');
   const why = hasEnded ? 'it has ended' : 'it has not come further, or its sandbox could not be saved there';
   const what = `rollout ${id} cannot be forked after ${asked === undefined ? 'any turn' : `turn ${asked}`}; kept turns: ${has}; ${why}`;
-  throw new RolloutError('conflict', `${what}: submit it with keep_checkpoints to keep some`, { details: { kept: kept.map((one) => one.turn) } });
+  throw new RolloutError('conflict', `${what}: submit it with keep_checkpoints to keep some`, {
+    details: { kept: kept.map((one) => one.turn) },
+  });
 }
 
 function toFork({ id: _, ...forked }: Submission, id: RolloutId): NewRollout {

@@ -2,8 +2,10 @@
 // worker leaves, it saves the turn in flight as soon as that has ended, and the rollout goes back to the queue.
 
 import { randomUUID } from 'node:crypto';
+import { Deadline } from '@millrace/base/deadline';
+import { raceSignal } from '@millrace/base/race';
 import type { Ledger } from '@millrace/model';
-import { definedOf, type Segment, type Submission } from '@millrace/protocol';
+import { definedOf, messageOf, type Segment, type Submission } from '@millrace/protocol';
 import { Checkpointer, type Sandbox } from '@millrace/sandbox';
 import type { Opened } from '@millrace/scenarios';
 import type { Claim } from '@millrace/store';
@@ -35,6 +37,8 @@ interface KeeperOptions {
   readonly folders?: readonly string[];
   readonly continuation?: ResumePoint;
 }
+
+const keepMs = 10_000;
 
 interface NotedTurn {
   readonly entry: TurnEntry;
@@ -183,10 +187,20 @@ export class TurnKeeper implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.leaving?.signal.removeEventListener('abort', this.#onLeaving);
     await this.#checkpointer?.[Symbol.asyncDispose]();
-    await this.#keeping;
-    if (this.#options.keep === 'last' && this.#lastSaved) await this.#markKept(this.#lastSaved);
-    // The log takes nothing of it after its run.
-    if (this.#isKept) await this.#options.continuing.turns.flush();
+    if (this.#isKept) await this.#endKeeping();
+  }
+
+  /** Bounded in time: a shared folder may not answer. The log takes nothing of the attempt after its run. */
+  async #endKeeping(): Promise<void> {
+    const { keep, continuing } = this.#options;
+    using deadline = new Deadline('keeping a checkpoint', keepMs, continuing.clock);
+    const ended = this.#keeping.then(async () => {
+      if (keep === 'last' && this.#lastSaved) await this.#markKept(this.#lastSaved);
+      await continuing.turns.flush();
+    });
+    await raceSignal(ended, deadline.signal).catch((error) => {
+      continuing.log.warn('checkpoint-share-failed', { rolloutId: this.#options.claim.id, error: messageOf(error) });
+    });
   }
 }
 
