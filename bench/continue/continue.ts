@@ -49,7 +49,7 @@ export async function runContinueBench(): Promise<BenchReport> {
     rows,
     targets,
     notes: [
-      `Rounds of ${rolloutsPerRound} rollouts of ${turns} turns with ${tokensPerTurn} sampled tokens, a model of ${latencyMs} ms and one worker, in turns on two services: one with \`pipeline.checkpointsGib\` 0. CPU is that of the service, its worker and their sandboxes; bytes are what they wrote to disk. The first 5 s of a rollout are not saved.`,
+      `Rounds of ${rolloutsPerRound} rollouts of ${turns} turns with ${tokensPerTurn} sampled tokens, a model of ${latencyMs} ms and one worker, at the same time on two services, one of them with \`pipeline.checkpointsGib\` 0: what disturbs one disturbs both. CPU is that of the service, its worker and their sandboxes; bytes are what they wrote to disk. The first 5 s of a rollout are not saved.`,
     ],
   };
 }

@@ -132,7 +132,7 @@ export type SubmitReply = z.infer<typeof submitReply>;
 
 export const forkRequest = z.strictObject({
   turn: z.int().min(1).optional().describe('After which turn they begin. Default: the last one that was kept.'),
-  n: z.int().min(1).max(1000).default(1),
+  n: z.int().min(1).max(128).default(1),
   id: rolloutId.optional().describe('Makes the request idempotent: the forks are `ID.1`, `ID.2`, …. Default: a new id.'),
   sampling: z
     .record(z.string(), z.unknown())

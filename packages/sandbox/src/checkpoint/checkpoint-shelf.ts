@@ -57,14 +57,22 @@ export class CheckpointShelf {
     await rename(`${path}.part`, path);
   }
 
-  /** For any machine, if they share a folder. */
-  async share(rollout: string, id: string): Promise<void> {
+  /** For any machine, if they share a folder. Only it and the one before it stay there, unless all do. */
+  async share(rollout: string, id: string, { keepsAll }: { readonly keepsAll: boolean }): Promise<void> {
     if (this.#shared === undefined) return;
     const folder = join(this.#shared, hashContent(rollout));
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const path = join(folder, id);
+    const before = keepsAll ? [] : await this.#listByAge(folder);
     await copyFile(join(this.#folderOf(rollout), id), `${path}.part`);
     await rename(`${path}.part`, path);
+    for (const old of before.slice(0, -1)) if (old !== id) await rm(join(folder, old), { force: true });
+  }
+
+  async #listByAge(folder: string): Promise<string[]> {
+    const names = await readNames(folder);
+    const aged = await Promise.all(names.map(async (name) => ({ name, found: await stat(join(folder, name)).catch(() => undefined) })));
+    return aged.sort((a, b) => (a.found?.mtimeMs ?? 0) - (b.found?.mtimeMs ?? 0)).map(({ name }) => name);
   }
 
   /** Undefined if it is not here, or not whole. */

@@ -90,14 +90,14 @@ export class Checkpointer implements AsyncDisposable {
   /** It stays when the rollout ends, also for other machines. */
   async pin(id: string): Promise<void> {
     for (const one of this.#kept) if (one.id === id) one.isPinned = true;
-    await this.share(id);
+    await this.share(id, { keepsAll: true });
   }
 
   /** For the next attempt, on whatever machine. Without it, only this machine has the checkpoint. */
-  async share(id: string): Promise<void> {
+  async share(id: string, { keepsAll }: { readonly keepsAll: boolean }): Promise<void> {
     const { shelf, rollout, log } = this.#options;
     try {
-      await shelf.share(rollout, id);
+      await shelf.share(rollout, id, { keepsAll });
     } catch (error) {
       log.warn('checkpoint-share-failed', { rolloutId: rollout, error: messageOf(error) });
     }

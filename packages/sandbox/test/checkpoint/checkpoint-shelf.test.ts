@@ -39,9 +39,16 @@ test('a checkpoint that is shared is found on another machine, until its rollout
   const [id, kept] = [randomUUID(), randomUUID()];
   await one?.save('r', id, checkpoint);
   await one?.save('r', kept, checkpoint);
-  await one?.share('r', kept);
+  await one?.share('r', kept, { keepsAll: true });
   assert.equal(await other?.load('r', id), undefined);
   assert.deepEqual(await other?.load('r', kept), checkpoint);
+  for (let more = 0; more < 3; more += 1) {
+    const next = randomUUID();
+    await one?.save('r', next, checkpoint);
+    await one?.share('r', next, { keepsAll: false });
+  }
+  const [folderOfIt = ''] = await readdir(shared);
+  assert.equal((await readdir(join(shared, folderOfIt))).length, 2);
   await other?.remove('r');
   assert.deepEqual(await readdir(shared), []);
   assert.deepEqual(await one?.load('r', kept), checkpoint, 'its own is left to its sweep');

@@ -9,6 +9,7 @@ import {
   isTerminal,
   RolloutError,
   type RolloutId,
+  rolloutId,
   type SavedTurn,
   type Submission,
   sampling,
@@ -36,6 +37,7 @@ export async function forkRollout(id: RolloutId, { request, caller }: ForkCall, 
   const saved = toSavedTurns(await context.store.savedTurns(id));
   const turn = chooseTurn(saved, { id, asked: request.turn, hasEnded: isTerminal(source.state) });
   const name = request.id ?? toRolloutId(`r-${randomUUID()}`);
+  await check(rolloutId, `${name}.${request.n}`, { at: ['id'] });
   const { submission } = source;
   const own = await check(sampling, { ...submission.sampling, ...request.sampling }, { at: ['sampling'] });
   const forked = { ...submission, sampling: own, group: source.group ?? groupId.parse(id), fork: { rollout: id, turn } };

@@ -73,6 +73,7 @@ test('every route responds as documented', async () => {
     ['listRollouts'],
     ['getRollout', { id: 'done' }],
     ['getTrajectory', { id: 'done' }],
+    ['listTurns', { id: 'done' }],
     ['cancelRollout', { id: 'new' }],
     ['retryRollout', { id: 'new' }],
     ['createBatch', undefined, { id: 'open', scenario: 'sums', group_size: 2, target: 1 }],
@@ -116,11 +117,11 @@ test('every route responds as documented', async () => {
     ['prorlProcess', undefined, { instance, sampling_params: {}, job_id: 'gone' }],
     ['prorlStop'],
   ];
-  // Events are a stream with separate tests, and a gateway ends only with its worker.
+  // Events are a stream with separate tests, a gateway ends only with its worker, and only what a worker saved can be forked.
   assert.deepEqual(
     calls.map(([name]) => name).toSorted(),
     Object.keys(routes)
-      .filter((name) => name !== 'readEvents' && name !== 'rewardGateway')
+      .filter((name) => !['readEvents', 'rewardGateway', 'forkRollout'].includes(name))
       .toSorted(),
   );
   for (const [name, params, body] of calls) {
@@ -137,6 +138,8 @@ test('every error has the same shape and a declared code', async () => {
   const wrong: readonly [RouteName, string, unknown?][] = [
     ['getRollout', '/v1/rollouts/none'],
     ['getTrajectory', '/v1/rollouts/none/trajectory'],
+    ['listTurns', '/v1/rollouts/none/turns'],
+    ['forkRollout', '/v1/rollouts/none/forks', {}],
     ['getEvaluation', '/v1/evaluations/none'],
     ['createEvaluation', '/v1/evaluations', { scenario: 'none', tasks: [{}] }],
     ['getGateway', '/v1/gateways/none'],

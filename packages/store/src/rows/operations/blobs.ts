@@ -4,6 +4,7 @@
 import type { RolloutId } from '@millrace/protocol';
 import type { Transaction } from '../../transaction.ts';
 import type { StoredEnding } from './transitions.ts';
+import { dropTurns } from './turn-log.ts';
 
 /** The id of the store, which never changes. */
 export async function storeId(transaction: Transaction): Promise<string> {
@@ -51,6 +52,7 @@ export async function replaceText(
     seq,
   );
   if (!old) return false;
+  await dropTurns(transaction, seq); // they have its text too
   const sql = 'UPDATE trajectories SET has_text = 0, body = ?, blob = ?, bytes = ? WHERE seq = ?';
   await transaction.run(sql, trajectory, blob?.key ?? null, blob?.bytes ?? null, seq);
   if (old.blob !== null) await transaction.run('INSERT INTO blob_garbage VALUES (?) ON CONFLICT DO NOTHING', old.blob);

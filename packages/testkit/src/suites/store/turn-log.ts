@@ -12,6 +12,7 @@ import {
   makeId,
   makeResult,
   makeRollout,
+  makeTrajectory,
   maxLosses,
   moveUpTo,
   type OpenBed,
@@ -165,6 +166,18 @@ export function defineTurnLogTests(openBed: OpenBed): void {
       await moveUpTo(store, fork, 'evaluate');
       await store.finish(fork, { state: 'failed', failure: makeFailure('internal', 2) });
       assert.deepEqual(await store.savedTurns(fork.id), []);
+      const read = await runOne(store, 'read', worker);
+      await store.appendTurns(worker, [toAppend(read, [1], 0)]);
+      await store.move(read, 'evaluate');
+      await store.finish(read, {
+        state: 'done',
+        result: makeResult(1),
+        trajectory: makeTrajectory('read', read.attempt),
+        keepsTurns: true,
+      });
+      bed.clock.advance(1000);
+      await store.retain({ endedMs: 100_000, eventsMs: 100_000, textMs: 10 });
+      assert.deepEqual(await store.savedTurns(read.id), [], 'they have its text');
     });
 
     test('is gone when the rollout has ended, and is no obstacle to its cancel', async () => {

@@ -2,8 +2,10 @@
 // worker leaves, it saves the turn in flight as soon as that has ended, and the rollout goes back to the queue.
 
 import { randomUUID } from 'node:crypto';
+import { Deadline } from '@millrace/base/deadline';
+import { raceSignal } from '@millrace/base/race';
 import type { Ledger } from '@millrace/model';
-import { definedOf, type Segment, type Submission } from '@millrace/protocol';
+import { definedOf, messageOf, type Segment, type Submission } from '@millrace/protocol';
 import { Checkpointer, type Sandbox } from '@millrace/sandbox';
 import type { Opened } from '@millrace/scenarios';
 import type { Claim } from '@millrace/store';
@@ -36,8 +38,9 @@ interface KeeperOptions {
   readonly continuation?: ResumePoint;
 }
 
-/** The turn that was noted last. */
-interface LastTurn {
+const keepMs = 10_000;
+
+interface NotedTurn {
   readonly entry: TurnEntry;
   readonly turn: Omit<NewTurn, 'body' | 'onLogged'>;
 }
@@ -51,11 +54,12 @@ export class TurnKeeper implements AsyncDisposable {
   #before: string | undefined;
   #after: number | undefined;
   readonly #dueMs: number;
-  /** Turns before the attempt is worth to be saved. */
-  #early: NewTurn[] = [];
-  #last: LastTurn | undefined;
+  /** Turns from before the attempt was old enough. */
+  #early: NotedTurn[] = [];
+  #last: NotedTurn | undefined;
+  #keeping: Promise<unknown> = Promise.resolve();
   /** The newest turn whose state is on the disk, if that is to be kept. */
-  #lastSaved: LastTurn | undefined;
+  #lastSaved: NotedTurn | undefined;
 
   constructor(options: KeeperOptions) {
     const { continuation, continuing, claim, sandbox, folders, leaving } = options;
@@ -88,10 +92,10 @@ export class TurnKeeper implements AsyncDisposable {
     const entry = this.#toEntry(progress, checkpoint);
     const turn = { claim, turn: tally.turns, ...definedOf({ after: this.#after }) };
     this.#last = { entry, turn };
-    this.#early.push(this.#toTurn(this.#last, checkpoint));
-    for (const one of isDue ? this.#early.splice(0) : []) continuing.turns.add(one);
+    this.#early.push(this.#last);
+    if (isDue) this.#addEarly();
     this.#after = undefined;
-    if (this.#isKept) void this.#keep(this.#last, isKept);
+    if (this.#isKept) this.#keeping = Promise.all([this.#keeping, this.#keep(this.#last, isKept)]);
     return isLeaving ? this.#leave(checkpoint) : undefined;
   }
 
@@ -101,7 +105,7 @@ export class TurnKeeper implements AsyncDisposable {
   }
 
   /** Once its checkpoint is on the disk. */
-  async #keep(last: LastTurn, isKept: boolean): Promise<void> {
+  async #keep(last: NotedTurn, isKept: boolean): Promise<void> {
     const { checkpoint, hasSandbox } = last.entry.state;
     const isSaved = checkpoint !== undefined && (await this.#checkpointer?.isSaved(checkpoint)) === true;
     if (hasSandbox && !isSaved) return;
@@ -109,12 +113,11 @@ export class TurnKeeper implements AsyncDisposable {
     else this.#lastSaved = last;
   }
 
-  async #markKept(last: LastTurn): Promise<void> {
+  async #markKept(last: NotedTurn): Promise<void> {
     const { entry, turn } = last;
     const { checkpoint } = entry.state;
     if (checkpoint !== undefined) await this.#checkpointer?.pin(checkpoint);
-    const kept = { turn, entry: { ...entry, state: { ...entry.state, isKept: true } } };
-    this.#options.continuing.turns.add(this.#toTurn(kept, checkpoint));
+    this.#add({ turn, entry: { ...entry, state: { ...entry.state, isKept: true } } });
   }
 
   #beginCheckpoint(isUrgent: boolean): string | undefined {
@@ -144,11 +147,16 @@ export class TurnKeeper implements AsyncDisposable {
     return { state, segments: segments.slice(kept) };
   }
 
-  #toTurn({ entry, turn }: LastTurn, checkpoint: string | undefined): NewTurn {
+  #addEarly(): void {
+    for (const one of this.#early.splice(0)) this.#add(one);
+  }
+
+  #add({ entry, turn }: NotedTurn): void {
+    const { checkpoint } = entry.state;
     const onLogged = () => {
       if (checkpoint !== undefined) this.#checkpointer?.noteLogged(checkpoint);
     };
-    return { ...turn, body: packEntry(entry), onLogged };
+    this.#options.continuing.turns.add({ ...turn, body: packEntry(entry), onLogged });
   }
 
   /** The model samples: the last turn may not be saved yet, and there will be none after it. */
@@ -157,11 +165,10 @@ export class TurnKeeper implements AsyncDisposable {
     if (!this.#last || !this.#checkpointer?.isAtBoundary || continuing.clock.monotonic() < this.#dueMs) return;
     const checkpoint = this.#beginCheckpoint(true);
     const { entry, turn } = this.#last;
-    for (const one of this.#early.splice(0)) continuing.turns.add(one);
+    this.#addEarly();
     if (checkpoint !== undefined) void this.#share(checkpoint);
     if (checkpoint === undefined || checkpoint === entry.state.checkpoint) return;
-    const again = { turn, entry: { ...entry, state: { ...entry.state, checkpoint } } };
-    continuing.turns.add(this.#toTurn(again, checkpoint));
+    this.#add({ turn, entry: { ...entry, state: { ...entry.state, checkpoint } } });
   };
 
   /** A sandbox that cannot be saved goes on until the worker ends. */
@@ -173,16 +180,27 @@ export class TurnKeeper implements AsyncDisposable {
   /** Whether it is on the disk. */
   async #share(checkpoint: string): Promise<boolean> {
     if (!(await this.#checkpointer?.isSaved(checkpoint))) return false;
-    await this.#checkpointer?.share(checkpoint);
+    await this.#checkpointer?.share(checkpoint, { keepsAll: this.#isKept });
     return true;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#options.leaving?.signal.removeEventListener('abort', this.#onLeaving);
     await this.#checkpointer?.[Symbol.asyncDispose]();
-    if (this.#options.keep === 'last' && this.#lastSaved) await this.#markKept(this.#lastSaved);
-    // The log takes nothing of it after its run.
-    if (this.#isKept) await this.#options.continuing.turns.flush();
+    if (this.#isKept) await this.#endKeeping();
+  }
+
+  /** Bounded in time: a shared folder may not answer. The log takes nothing of the attempt after its run. */
+  async #endKeeping(): Promise<void> {
+    const { keep, continuing } = this.#options;
+    using deadline = new Deadline('keeping a checkpoint', keepMs, continuing.clock);
+    const ended = this.#keeping.then(async () => {
+      if (keep === 'last' && this.#lastSaved) await this.#markKept(this.#lastSaved);
+      await continuing.turns.flush();
+    });
+    await raceSignal(ended, deadline.signal).catch((error) => {
+      continuing.log.warn('checkpoint-share-failed', { rolloutId: this.#options.claim.id, error: messageOf(error) });
+    });
   }
 }
 

@@ -1,4 +1,4 @@
-// No bias by length: where machines come and go so often that half of all long attempts are lost, the rollouts that reach the trainer are those of
+// No bias by length: where machines come and go until half of all long attempts are lost, the rollouts that reach the trainer are those of
 // a quiet run. The policy, the lengths and the losses are fixed by a seed.
 
 import assert from 'node:assert/strict';
