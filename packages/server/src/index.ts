@@ -10,7 +10,7 @@ export { renderConfigDoc } from './config-doc.ts';
 export { viewFile } from './http/dashboard/view-file.ts';
 export { renderMetrics } from './http/metrics/metrics-doc.ts';
 export { renderLogEvents } from './log-events.ts';
-export { openDriver, openLayers, openServer, openServiceStore, openWorker, openWorkerStore, StartError } from './service.ts';
+export { openDriver, openLayers, openServer, openWorker, openWorkerStore, StartError } from './service.ts';
 export { type Check, checkModel, checkPort, checkRunFolder, lookAtBackend, type ModelCheck, runStartChecks } from './start-checks.ts';
 export { Supervisor } from './supervisor.ts';
 export { type LogFormat, openProcessLog } from './text-log.ts';

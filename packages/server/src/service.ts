@@ -8,6 +8,7 @@ import type { Log } from '@millrace/base/log';
 import { openLoopLag } from '@millrace/base/loop-lag';
 import { readMachine } from '@millrace/base/machine';
 import { Pace } from '@millrace/base/pace';
+import { readVersion } from '@millrace/base/version';
 import { type Conversation, isAddress, openModel } from '@millrace/model';
 import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
 import {
@@ -186,7 +187,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       pace,
       log,
       loopLag,
-      machine: toMachineReport(config, scenarios),
+      machine: { ...toMachineReport(config, scenarios), version: await readVersion() },
       outside,
       gateways,
       harnesses: new HarnessShelf(config.run, config.harnesses),
@@ -274,7 +275,7 @@ export function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: Sand
 }
 
 /** The store of a configuration. */
-export async function openServiceStore(config: ServiceConfig, log: Log, hints: HintScope = 'all'): Promise<Store> {
+async function openServiceStore(config: ServiceConfig, log: Log, hints: HintScope = 'all'): Promise<Store> {
   const limits = toDiskLimits(config.store);
   const blobs = await openBlobs(config.store.blobs, process.env);
   const onDeath = (error: Error) => exit(error, log);

@@ -17,7 +17,6 @@ import { EventFeed } from './context/event-feed.ts';
 import { RecentEnds } from './context/recent-ends.ts';
 import { openStatus } from './context/status.ts';
 import { mountDashboard } from './dashboard/dashboard.ts';
-import { mountWorkerCalls } from './machines/worker-call-routes.ts';
 import { WorkerFeed } from './machines/worker-feed.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { mountProrl } from './prorl/prorl.ts';
@@ -32,6 +31,7 @@ import { mountGateways } from './routes/gateway-routes.ts';
 import { mountPolicy } from './routes/policy-routes.ts';
 import { mountRollouts } from './routes/rollout-routes.ts';
 import { mountService } from './routes/service-routes.ts';
+import { mountWorkerCalls } from './routes/worker-call-routes.ts';
 import { mountTrainer } from './trainer/trainer-routes.ts';
 
 export interface AppOptions {

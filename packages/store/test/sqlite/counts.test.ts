@@ -5,9 +5,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { rolloutId, type WorkerId, workerId } from '@millrace/protocol';
 import { FakeClock, makeFailure, makeRandom, makeResult, makeRollout, makeTrajectory } from '@millrace/testkit';
+import type { Claim } from '../../src/claim.ts';
 import { writes } from '../../src/rows/operations.ts';
 import { openConnection } from '../../src/sqlite/engine/connection.ts';
-import type { Claim } from '../../src/claim.ts';
 import type { Store } from '../../src/store.ts';
 import { openSqliteBed } from './bed.ts';
 

@@ -5,9 +5,9 @@ import { after, describe, test } from 'node:test';
 import { type BackendId, backendId, workerId } from '@millrace/protocol';
 import { makeFailure, makeRollout, PostgresServer, skipPostgres } from '@millrace/testkit';
 import pg from 'pg';
-import type { ClaimedRollout, Store } from '../../src/store.ts';
-import { openPostgresBed } from './bed.ts';
-import { schemaOf } from './log-transaction.ts';
+import type { ClaimedRollout, Store } from '../../../src/store.ts';
+import { openPostgresBed } from '../bed.ts';
+import { schemaOf } from '../log-transaction.ts';
 
 const leaseMs = 60_000;
 const ids = ['a', 'b', 'c'] as const;
