@@ -79,7 +79,7 @@ describe('the loads of backends in PostgreSQL', { skip: skipPostgres }, () => {
     assert.deepEqual(await seen(), [{ id: 'a', in_flight: '1' }], 'its own transaction sees it');
     await client.query('ROLLBACK TO one');
     await place('r1', 'b');
-    await client.query(`SELECT append_log('[]', '{}', 'none'); COMMIT`);
+    await client.query(`SELECT log_changes('[]', '{}', 'none', '{}', true); COMMIT`);
     await client.query('BEGIN');
     await place('r1', 'c');
     await client.query('ROLLBACK');
