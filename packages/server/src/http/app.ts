@@ -20,7 +20,7 @@ import { mountDashboard } from './dashboard/dashboard.ts';
 import { WorkerFeed } from './machines/worker-feed.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { mountProrl } from './prorl/prorl.ts';
-import { openGuard } from './request/auth.ts';
+import { type KeyConfig, openGuard, replaceKeys } from './request/auth.ts';
 import { replyToBrokenRequest, replyToUnknownRoute, sendError, toReplyError } from './request/errors.ts';
 import type { HttpConfig } from './request/http-config.ts';
 import { acceptJson } from './request/json-body.ts';
@@ -55,13 +55,16 @@ export interface AppOptions {
 export interface App extends FastifyInstance {
   /** Rejects new work and wakes all waiting requests; reads continue until the app is closed. */
   drain(): void;
+  /** Requests need these keys from now on. Throws for none at all where there were some. */
+  useKeys(keys: KeyConfig): void;
   /** Counts a step of retention, by how long it held the store's write lock. */
   noteRetention(lockMs: number): void;
 }
 
 export async function openApp(options: AppOptions): Promise<App> {
   const draining = new AbortController();
-  const context = makeContext(options, draining.signal);
+  const config = { ...options.config };
+  const context = makeContext({ ...options, config }, draining.signal);
   const app = openFastify(context);
   acceptJson(app);
   hook(app, context);
@@ -91,7 +94,11 @@ export async function openApp(options: AppOptions): Promise<App> {
   app.addHook('preClose', async () => drain());
   app.addHook('onClose', async () => unsubscribe());
   await app.ready();
-  return Object.assign(app, { drain, noteRetention: (lockMs: number) => context.metrics.retention(lockMs) });
+  return Object.assign(app, {
+    drain,
+    useKeys: (keys: KeyConfig) => replaceKeys(config, keys),
+    noteRetention: (lockMs: number) => context.metrics.retention(lockMs),
+  });
 }
 
 function makeContext({ tail: _, loopLag, ...options }: AppOptions, draining: AbortSignal): AppContext {

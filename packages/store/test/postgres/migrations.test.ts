@@ -32,7 +32,7 @@ describe('migrations of a PostgreSQL store', { skip: skipPostgres }, () => {
     await using _bed = bed;
     await using store = await reopen();
     assert.equal((await store.counts()).queued, 1);
-    assert.equal(await inSchema(columns), fresh);
+    assert.deepEqual(await inSchema(columns), fresh);
   });
 
   test('one that fails leaves the tables as they were, and says which', async () => {
@@ -41,7 +41,7 @@ describe('migrations of a PostgreSQL store', { skip: skipPostgres }, () => {
     await inSchema('CREATE VIEW turn_log AS SELECT 1 AS body');
     const before = await inSchema(`${columns}; SELECT version FROM store_schema`);
     await assert.rejects(reopen(), { message: /the migration of the store from schema 1 failed, and it was left as it was/ });
-    assert.equal(await inSchema(`${columns}; SELECT version FROM store_schema`), before);
+    assert.deepEqual(await inSchema(`${columns}; SELECT version FROM store_schema`), before);
   });
 
   test('tables that need a newer version are refused', async () => {
