@@ -22,6 +22,7 @@ const benches: Readonly<Record<string, () => Promise<BenchReport>>> = {
   claims: async () => (await import('./cluster/claims.ts')).runClaimsBench(),
   nodes: async () => (await import('./cluster/nodes.ts')).runNodesBench(),
   machines: async () => (await import('./cluster/machines.ts')).runMachinesBench(),
+  'store-cost': async () => (await import('./cluster/store-cost.ts')).runStoreCostBench(),
   history: async () => (await import('./history.ts')).runHistoryBench(),
   'request-build': async () => (await import('./turns/request-build.ts')).runRequestBuildBench(),
   'turn-cost': async () => (await import('./turns/turn-cost.ts')).runTurnCostBench(),

@@ -13,7 +13,7 @@ import { openStore } from '../../packages/store/src/open/open-store.ts';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 import { type DatabaseActivity, DatabaseProbe, probeSettings } from './database-probe.ts';
 import type { MachinesAnswer, MachinesOrder } from './machines-process.ts';
-import type { ServerAnswer, ServerOrder } from './server-process.ts';
+import type { SimulationAnswer, SimulationOrder } from './server-process.ts';
 import { type SimulatedLoad, type TimedCall, timedCalls } from './simulated-machine.ts';
 
 export interface MachinesSizes {
@@ -56,7 +56,7 @@ export async function runMachinesBench({ counts, servers: serverCount, settleMs,
   const probe = stack.use(await DatabaseProbe.open(database));
   const forkOne = (program: string) => stack.adopt(forkProgram(program), (child) => void child.disconnect());
   const backs = Array.from({ length: serverCount }, () => forkOne('./server-process.ts'));
-  const tellServers = (order: ServerOrder) => Promise.all(backs.map((child) => ask<ServerAnswer>(child, order)));
+  const tellServers = (order: SimulationOrder) => Promise.all(backs.map((child) => ask<SimulationAnswer>(child, order)));
   const opening = await tellServers({ kind: 'open', address: database.address, leaseMs: load.leaseMs });
   const servers = opening.flatMap((answer) => ('url' in answer ? [answer.url] : []));
   const readServerCpuMs = async () =>
@@ -107,7 +107,7 @@ function forkProgram(program: string): ChildProcess {
   });
 }
 
-async function ask<Answer extends object>(child: ChildProcess, order: MachinesOrder | ServerOrder): Promise<Answer> {
+async function ask<Answer extends object>(child: ChildProcess, order: MachinesOrder | SimulationOrder): Promise<Answer> {
   const over = new AbortController();
   const [message, exit] = [once(child, 'message', over), once(child, 'exit', over)];
   for (const one of [message, exit]) one.catch(() => {}); // the other came first

@@ -159,7 +159,7 @@ export async function runMillrace(argv: readonly string[], io: Io): Promise<numb
   const [name, ...rest] = argv;
   try {
     if (name === undefined) return print(io.stderr, renderOverview(), 2);
-    if (name === '--version' || name === '-v') return print(io.stdout, `${await (await import('./command/version.ts')).readVersion()}\n`);
+    if (name === '--version' || name === '-v') return print(io.stdout, `${await (await import('@millrace/base/version')).readVersion()}\n`);
     if (name === '--help' || name === '-h' || name === 'help') return await help(rest, io);
     const loaded = await loadCommand(name);
     if (isGroup(loaded)) return await runGroup(loaded, rest, io);

@@ -25,13 +25,15 @@ export const machineReport = z.object({
   memory_bytes: z.int(),
   scenarios: z.array(z.string()).optional().describe('The scenarios that its workers have loaded.'),
   sandboxes: sandboxMeans.optional().describe('What its sandboxes can have.'),
+  version: z.string().optional().describe('Of the worker that reports it.'),
 });
 export type MachineLabels = z.infer<typeof machineLabels>;
 export type MachineReport = z.infer<typeof machineReport>;
 
 export const machineStates = ['live', 'draining', 'left', 'lost'] as const;
 
-export const machineView = machineReport.extend({
+export const machineView = machineReport.omit({ version: true }).extend({
+  versions: z.array(z.string()).describe('Of Millrace, as its workers report them; several during an upgrade.'),
   state: z
     .enum(machineStates)
     .describe('`draining`: its workers finish or hand back what they hold. `left`: they all did. `lost`: a lease ended, or a worker died.'),

@@ -87,6 +87,7 @@ const machine = {
 };
 const machineSeen = {
   ...machine,
+  versions: ['0.2.0', '0.3.0'],
   state: 'live',
   workers: 8,
   held: 40,
@@ -106,7 +107,7 @@ const report = {
   tokens_per_s: 61.5,
   loop_lag_ms: lag,
   rss_bytes: 150_000_000,
-  machine,
+  machine: { ...machine, version: '0.2.0' },
   lease_ms: 15_000,
   draining: true,
   gateway_url: 'http://10.0.0.7:40123',
@@ -359,7 +360,11 @@ export function makeGolden(): Readonly<Record<string, Golden>> {
     'machine-list.json': { schema: machineList, value: { machines: [machineSeen, { ...machineSeen, name: 'node-2', state: 'lost' }] } },
     'worker-settings.json': {
       schema: workerSettings,
-      value: { config: { model: { tokenizer: '/models/tiny' } }, local_store: { machine: 'node-1', machine_id: 'm-0123456789abcdef' } },
+      value: {
+        config: { model: { tokenizer: '/models/tiny' } },
+        wire: 1,
+        local_store: { machine: 'node-1', machine_id: 'm-0123456789abcdef' },
+      },
     },
     'event.json': {
       schema: event,

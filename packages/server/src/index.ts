@@ -11,7 +11,8 @@ export { openSource, toExportedPage, viewPath } from './http/dashboard/view/view
 export type { ViewSource } from './http/dashboard/view/view-source.ts';
 export { renderMetrics } from './http/metrics/metrics-doc.ts';
 export { renderLogEvents } from './log-events.ts';
-export { openDriver, openLayers, openServer, openServiceStore, openWorker, openWorkerStore, StartError } from './service.ts';
+export { openWorkerStore } from './open-stores.ts';
+export { openDriver, openLayers, openServer, openWorker, StartError } from './service.ts';
 export { type Check, checkModel, checkPort, checkRunFolder, lookAtBackend, type ModelCheck, runStartChecks } from './start-checks.ts';
 export { Supervisor } from './supervisor.ts';
 export { type LogFormat, openProcessLog } from './text-log.ts';

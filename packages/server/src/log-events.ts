@@ -2,14 +2,7 @@
 // docs/operations.md has the table. A test holds it to the source.
 
 import type { Log } from '@millrace/base/log';
-
-interface LogEvent {
-  readonly means: string;
-  readonly hint: string;
-}
-
-const storeFails =
-  'Check the disk of the store: free space, errors, and other processes that lock the file. It is repeated until it succeeds.';
+import { type LogEvent, machineLogEvents, storeFails } from './machine-log-events.ts';
 
 export const logEvents = {
   'gateway-request-failed': {
@@ -20,6 +13,7 @@ export const logEvents = {
     means: 'Agents run as root inside their sandboxes.',
     hint: 'Start the service as a normal user, or install what the message names. See docs/security.md.',
   },
+  ...machineLogEvents,
   'backend-health-failed': {
     means: 'The health of a backend could not be written.',
     hint: storeFails,

@@ -8,6 +8,7 @@ import type { Log } from '@millrace/base/log';
 import { openLoopLag } from '@millrace/base/loop-lag';
 import { readMachine } from '@millrace/base/machine';
 import { Pace } from '@millrace/base/pace';
+import { readVersion } from '@millrace/base/version';
 import { type Conversation, isAddress, openModel } from '@millrace/model';
 import { definedOf, type MachineReport, messageOf } from '@millrace/protocol';
 import {
@@ -25,19 +26,7 @@ import {
   toSandboxMeans,
 } from '@millrace/sandbox';
 import { type BuiltInOptions, loadScenarios, OutsideTools, readPrompts, type Scenarios } from '@millrace/scenarios';
-import {
-  EventTail,
-  type HintScope,
-  isPostgresAddress,
-  Leadership,
-  openBlobs,
-  openRemoteStore,
-  openStore,
-  type Store,
-  toDiskLimits,
-  toStoreAddress,
-  type WorkerStore,
-} from '@millrace/store';
+import { EventTail, isPostgresAddress, Leadership, type Store, toStoreAddress } from '@millrace/store';
 import { openTracing } from '@millrace/tracing';
 import { BackendPool, GatewayHost, probeNewServer, sampleTokenizer, Worker } from '@millrace/worker';
 import { BatchKeeper } from './batches/batch-keeper.ts';
@@ -48,6 +37,7 @@ import type { ServiceConfig } from './config.ts';
 import { runHousekeeping } from './housekeeping.ts';
 import type { AppOptions } from './http/app.ts';
 import { checkListen } from './http/request/auth.ts';
+import { openServiceStore, openWorkerStore } from './open-stores.ts';
 import type { OpenedModel } from './worker-channel.ts';
 import { toWorkerSettings } from './worker-settings.ts';
 
@@ -60,6 +50,8 @@ interface RunningServer extends AsyncDisposable {
   listen(): Promise<string>;
   /** From here on the tokenizer of a backend that joins is compared with the workers', and what to know about the model is logged once. */
   useModel(model: OpenedModel): void;
+  /** Requests need these keys from now on. */
+  useKeys(keys: ServiceConfig['http']): void;
   /** Accepts nothing new; reads go on until it is closed. */
   drain(): void;
 }
@@ -130,6 +122,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
       for (const warning of opened.warnings) if (!logged.includes(warning)) log.warn('model-warning', { warning });
       model = opened;
     },
+    useKeys: (keys) => app.useKeys(keys),
     drain: () => app.drain(),
     [Symbol.asyncDispose]: () => owned[Symbol.asyncDispose](),
   };
@@ -186,7 +179,7 @@ export async function openWorker(config: ServiceConfig, options: ProcessOptions)
       pace,
       log,
       loopLag,
-      machine: toMachineReport(config, scenarios),
+      machine: { ...toMachineReport(config, scenarios), version: await readVersion() },
       outside,
       gateways,
       harnesses: new HarnessShelf(config.run, config.harnesses),
@@ -273,28 +266,4 @@ function openShelf({ run: runDir, pipeline: { checkpointsGib, checkpointsFolder:
 
 export function openLayers({ run: runDir, sandbox }: ServiceConfig, driver: SandboxDriver): LayerCache {
   return new LayerCache({ driver, runDir, maxBytes: sandbox.layersGib * 2 ** 30, salt: JSON.stringify(sandbox) });
-}
-
-/** The store of a configuration. */
-export async function openServiceStore(config: ServiceConfig, log: Log, hints: HintScope = 'all'): Promise<Store> {
-  const limits = toDiskLimits(config.store);
-  const blobs = await openBlobs(config.store.blobs, process.env);
-  const onDeath = (error: Error) => exit(error, log);
-  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, hints, onDeath });
-}
-
-/** What workers and their supervisor use: the store itself, or servers in its place. */
-export async function openWorkerStore(
-  config: ServiceConfig,
-  { log, key }: ProcessOptions,
-  hints: HintScope = 'work',
-): Promise<WorkerStore> {
-  const { servers } = config.store;
-  return servers.length === 0 ? await openServiceStore(config, log, hints) : openRemoteStore({ servers, key, log });
-}
-
-/** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */
-function exit(error: Error, log: Log): void {
-  log.error('store-thread-died', { error: messageOf(error) });
-  process.exit(1);
 }

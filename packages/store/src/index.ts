@@ -39,7 +39,7 @@ export { openRemoteStore } from './remote/remote-store.ts';
 export {
   awaitedKinds,
   eventsWait,
-  isCallName,
+  isWorkerCall,
   runWorkerCall,
   toWireFault,
   type WorkerEventsPage,

@@ -49,7 +49,7 @@ export type SubmitOutcome =
   | { readonly kind: 'conflict'; readonly ids: readonly RolloutId[] }
   | { readonly kind: 'full'; readonly queued: number };
 
-/** The call may be the second of its kind, because the reply to the first was lost. */
+/** The call may be the second of its kind, because the reply to the first was lost; and moves before it may be lost, because the database crashed. */
 export interface Repeat {
   readonly isRepeated?: boolean;
 }
@@ -175,7 +175,11 @@ export interface Store extends BatchStore, EvaluationStore, Placements, ServerSt
    * is done with this result and `policy-failed`. Any other write about the rollout drops this, and so does the end of a worker whose
    * last report says `draining`. False when fenced.
    */
-  endIfLost(claim: Claim, ending: { readonly result: RolloutResult; readonly trajectory: Trajectory | PackedTrajectory }): Promise<boolean>;
+  endIfLost(
+    claim: Claim,
+    ending: { readonly result: RolloutResult; readonly trajectory: Trajectory | PackedTrajectory },
+    options?: Repeat,
+  ): Promise<boolean>;
   /**
    * Ends it: writes state, result, failure and trajectory in one transaction. False when fenced: nothing was written. True for a repeated call
    * if the rollout ended in this way under this attempt.

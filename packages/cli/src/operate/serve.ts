@@ -1,10 +1,11 @@
 // `millrace serve`: the server and its workers on this machine, until it is asked to stop. Everything that they need is checked
 // before the service accepts its first request.
 
+import type { Log } from '@millrace/base/log';
 import { openClient } from '@millrace/client';
 import { definedOf, messageOf } from '@millrace/protocol';
 import { findCgroups } from '@millrace/sandbox';
-import { type LogFormat, openProcessLog, openServer, runStartChecks, StartError, Supervisor } from '@millrace/server';
+import { type LogFormat, openProcessLog, openServer, runStartChecks, type ServiceConfig, StartError, Supervisor } from '@millrace/server';
 import type { Store } from '@millrace/store';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { openPaint, wantsColor } from '../terminal/text.ts';
@@ -42,7 +43,7 @@ async function runServe(args: Arguments, io: Io): Promise<number> {
   if (failed.length > 0) return refuse(io, renderRefusal(failed, openPaint(wantsColor(io.stderr, io.env))));
   await findCgroups({ enter: true }); // before there are workers, which inherit the place
   try {
-    return await startService(settings, { io, format });
+    return await startService(settings, { io, format, readAgain: () => toServeSettings(args, io).config });
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     return refuse(io, `millrace: cannot start: ${error.message}\n`);
@@ -61,6 +62,8 @@ function toLogFormat(args: Arguments, io: Io): LogFormat {
 export interface ServiceRun {
   readonly io: Io;
   readonly format: LogFormat;
+  /** Reads the configuration again, for its keys. */
+  readonly readAgain?: () => ServiceConfig;
   /** Called when the API answers. */
   readonly onUp?: (url: string) => Promise<void>;
   /** Resolves with the reason when something that the service needs is gone. */
@@ -77,6 +80,7 @@ export async function startService({ config, workers: count, backends }: ServeSe
   const onModel = server.useModel;
   await using workers = new Supervisor({ count, config, store: server.store, log, logFormat: format, onModel });
   const drain = openDrainView(io, { format, log, store: server.store, workers, handBackMs: config.pipeline.handBackMs });
+  using _keys = onReload(run, (next) => server.useKeys(next.http), log);
   const stop = Promise.withResolvers<'asked'>();
   using _ = onStop(io, (times) => {
     stop.resolve('asked');
@@ -105,6 +109,28 @@ export async function startService({ config, workers: count, backends }: ServeSe
 
 function paintFor(io: Io) {
   return openPaint(wantsColor(io.stdout, io.env));
+}
+
+/** SIGHUP reads the keys again. On a terminal it says that the terminal is gone, and ends the process as ever. */
+function onReload({ io, readAgain }: ServiceRun, use: (config: ServiceConfig) => void, log: Log): Disposable {
+  if (readAgain === undefined || io.stdout.isTTY === true) return { [Symbol.dispose]() {} };
+  const reload = () => {
+    try {
+      const config = readAgain();
+      use(config);
+      const { keys, submitKeys, readKeys, workerKeys } = config.http;
+      log.info('keys-reload', {
+        keys: keys.length,
+        submitKeys: submitKeys.length,
+        readKeys: readKeys.length,
+        workerKeys: workerKeys.length,
+      });
+    } catch (error) {
+      log.error('keys-reload-failed', { error: messageOf(error) });
+    }
+  };
+  process.on('SIGHUP', reload);
+  return { [Symbol.dispose]: () => void process.off('SIGHUP', reload) };
 }
 
 function onStop(io: Io, listener: (times: number) => void): Disposable {

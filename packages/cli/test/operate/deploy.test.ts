@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { readConfig } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import { z } from 'zod';
 
@@ -31,7 +32,7 @@ const amounts = z.strictObject({ cpu: z.string(), memory: z.string().regex(/^\d+
 const container = z.strictObject({
   name: z.string(),
   image: z.string(),
-  command: z.array(z.string()),
+  args: z.array(z.string()),
   env: z.array(variable),
   resources: z.strictObject({ requests: amounts, limits: amounts }),
   securityContext: z.strictObject({
@@ -78,7 +79,7 @@ test('the Kubernetes manifest has the fields that the API asks for, and its part
   const { template, selector } = workers.spec;
   const [only] = template.spec.containers;
   assert.deepEqual(selector.matchLabels, template.metadata.labels);
-  assert.deepEqual(only.command.slice(0, 4), ['millrace', 'worker', '--join', '$(MILLRACE_URL)']);
+  assert.deepEqual(only.args.slice(0, 3), ['worker', '--join', '$(MILLRACE_URL)']);
   for (const { name } of only.volumeMounts)
     assert.ok(
       template.spec.volumes.some((volume) => volume.name === name),
@@ -90,4 +91,47 @@ test('the Kubernetes manifest has the fields that the API asks for, and its part
       assert.ok(name === keys.metadata.name && key in keys.stringData, one.name);
     }
   assert.ok(template.spec.terminationGracePeriodSeconds >= 20, 'workers need time to hand back what they hold');
+});
+
+const serverManifest = z.object({
+  items: z.tuple([
+    z.object({ stringData: z.object({ 'millrace.json': z.string(), pgpassword: z.string() }) }),
+    z.object({ kind: z.literal('Service'), spec: z.object({ selector: z.record(z.string(), z.string()) }) }),
+    z.object({
+      spec: z.object({
+        template: z.object({
+          metadata: z.object({ labels: z.record(z.string(), z.string()) }),
+          spec: z.object({
+            containers: z.tuple([z.object({ args: z.array(z.string()), volumeMounts: z.array(z.object({ name: z.string() })) })]),
+            volumes: z.array(z.object({ name: z.string() })),
+          }),
+        }),
+      }),
+    }),
+  ]),
+});
+
+test('the servers of the other manifest have a configuration that is one, with keys of machines, and the service finds them', async () => {
+  const text = readFileSync(join(root, 'deploy/kubernetes/millrace-server.json'), 'utf8');
+  const [keys, service, servers] = serverManifest.parse(JSON.parse(text)).items;
+  await using temp = await makeTempFolder('manifest');
+  const path = join(temp.path, 'millrace.json');
+  await writeFile(path, keys.stringData['millrace.json']);
+  const config = readConfig(path);
+  assert.deepEqual([config.http.keys.length, config.http.workerKeys.length, config.workers], [1, 1, 0]);
+  assert.match(config.store.address ?? '', /^postgres:/, 'two servers share it');
+  const { template } = servers.spec;
+  assert.deepEqual(service.spec.selector, template.metadata.labels);
+  const [only] = template.spec.containers;
+  assert.deepEqual(only.args.slice(0, 3), ['serve', '--config', '/etc/millrace/millrace.json']);
+  const volumes = template.spec.volumes.map(({ name }) => name);
+  assert.deepEqual(only.volumeMounts.map(({ name }) => name).toSorted(), volumes.toSorted());
+});
+
+test('the container image has what sandboxes need, the version of this package, and no root', () => {
+  const recipe = readFileSync(join(root, 'deploy/container/Containerfile'), 'utf8');
+  const { version } = z.object({ version: z.string() }).parse(JSON.parse(readFileSync(join(root, 'packages/cli/package.json'), 'utf8')));
+  assert.match(recipe, new RegExp(`^ARG VERSION=${version}$`, 'm'));
+  assert.match(recipe, /apt-get install .*\bbubblewrap bash\b/);
+  assert.match(recipe, /^USER 1000:1000$/m);
 });

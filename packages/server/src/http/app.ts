@@ -17,11 +17,10 @@ import { EventFeed } from './context/event-feed.ts';
 import { RecentEnds } from './context/recent-ends.ts';
 import { openStatus } from './context/status.ts';
 import { mountDashboard } from './dashboard/dashboard.ts';
-import { mountWorkerCalls } from './machines/worker-call-routes.ts';
 import { WorkerFeed } from './machines/worker-feed.ts';
 import { openMetrics } from './metrics/metrics.ts';
 import { mountProrl } from './prorl/prorl.ts';
-import { openGuard } from './request/auth.ts';
+import { type KeyConfig, openGuard, replaceKeys } from './request/auth.ts';
 import { replyToBrokenRequest, replyToUnknownRoute, sendError, toReplyError } from './request/errors.ts';
 import type { HttpConfig } from './request/http-config.ts';
 import { acceptJson } from './request/json-body.ts';
@@ -32,6 +31,7 @@ import { mountGateways } from './routes/gateway-routes.ts';
 import { mountPolicy } from './routes/policy-routes.ts';
 import { mountRollouts } from './routes/rollout-routes.ts';
 import { mountService } from './routes/service-routes.ts';
+import { mountWorkerCalls } from './routes/worker-call-routes.ts';
 import { mountTrainer } from './trainer/trainer-routes.ts';
 
 export interface AppOptions {
@@ -55,13 +55,16 @@ export interface AppOptions {
 export interface App extends FastifyInstance {
   /** Rejects new work and wakes all waiting requests; reads continue until the app is closed. */
   drain(): void;
+  /** Requests need these keys from now on. Throws for none at all where there were some. */
+  useKeys(keys: KeyConfig): void;
   /** Counts a step of retention, by how long it held the store's write lock. */
   noteRetention(lockMs: number): void;
 }
 
 export async function openApp(options: AppOptions): Promise<App> {
   const draining = new AbortController();
-  const context = makeContext(options, draining.signal);
+  const config = { ...options.config };
+  const context = makeContext({ ...options, config }, draining.signal);
   const app = openFastify(context);
   acceptJson(app);
   hook(app, context);
@@ -91,7 +94,11 @@ export async function openApp(options: AppOptions): Promise<App> {
   app.addHook('preClose', async () => drain());
   app.addHook('onClose', async () => unsubscribe());
   await app.ready();
-  return Object.assign(app, { drain, noteRetention: (lockMs: number) => context.metrics.retention(lockMs) });
+  return Object.assign(app, {
+    drain,
+    useKeys: (keys: KeyConfig) => replaceKeys(config, keys),
+    noteRetention: (lockMs: number) => context.metrics.retention(lockMs),
+  });
 }
 
 function makeContext({ tail: _, loopLag, ...options }: AppOptions, draining: AbortSignal): AppContext {

@@ -20,6 +20,8 @@ export interface PlaceOptions {
   /** The length of its context. */
   readonly tokens?: number;
   readonly routing?: Routing;
+  /** The moves of the rollout before may be lost, because the database crashed. */
+  readonly isRepeated?: boolean;
 }
 
 export interface BackendLoad {

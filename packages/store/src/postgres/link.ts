@@ -7,12 +7,12 @@ import type { Log } from '@millrace/base/log';
 import { messageOf, RolloutError } from '@millrace/protocol';
 import type { OperationLink, ReplyOf, TimedValue } from '../rows/operation-link.ts';
 import type { Operations } from '../rows/operations.ts';
+import { isTogetherCall, pickTogether, runTogether } from './calls/together.ts';
+import { findSetKey, runSet } from './calls/worker-calls.ts';
 import { ConnectionLost, isCollision, isStalePlan, toStoreError, toUnknownOutcome } from './engine/faults.ts';
 import { PostgresTransaction } from './engine/postgres-transaction.ts';
 import type { Session } from './engine/session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
-import { isTogetherCall, pickTogether, runTogether } from './together/together.ts';
-import { findSetKey, runSet } from './worker-calls.ts';
 
 interface LinkOptions<All extends Operations> {
   readonly role: 'writer' | 'reader';
@@ -47,6 +47,11 @@ interface OpenTransaction {
  * are telemetry, and a move whose predecessor was lost is made from the stage before (`mayMissMoves`).
  */
 const soft: ReadonlySet<string> = new Set(['renew', 'reportGate', 'noteTraffic', 'appendEvents', 'move', 'place']);
+
+/** What its caller says about moves: see `Repeat`. */
+function isRepeated(request: unknown): boolean {
+  return typeof request === 'object' && request !== null && 'isRepeated' in request && request.isRepeated === true;
+}
 
 const mostCalls = 64;
 const mostInSet = 1_000;
@@ -228,6 +233,7 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
     transaction: PostgresTransaction,
     { call, isAlone }: { readonly call: WaitingCall; readonly isAlone: boolean },
   ): Promise<CallOutcome> {
+    transaction.mayMissMoves = this.#options.sessions.hasLost || isRepeated(call.request);
     const operation = this.#operations.get(call.name);
     if (!operation) throw new Error(`the ${this.#options.role} has no operation ${call.name}`);
     return await this.#guard(session, transaction, { work: () => operation(transaction, call.request as never), isAlone });

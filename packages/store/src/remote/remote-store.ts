@@ -6,20 +6,19 @@ import type { RolloutId, WorkerId } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol';
 import type { Claim, Ending, PackedTrajectory } from '../claim.ts';
 import { packTrajectory } from '../rows/stored-trajectory.ts';
-import { StoreFault } from '../store-fault.ts';
 import type { WorkerStore } from '../worker-store.ts';
 import { EventFollower } from './event-follower.ts';
 import { type CallerOptions, ServerCaller } from './server-caller.ts';
-import type { CallName, CallReply, CallRequest } from './worker-calls.ts';
+import type { WorkerCallName, WorkerCallReply, WorkerCallRequest } from './worker-calls.ts';
 
 /** The caller closes it. Nothing is sent before the first call. */
 export function openRemoteStore(options: CallerOptions & { readonly log: Log }): WorkerStore {
   return new RemoteStore(options);
 }
 
-type Trajectory = NonNullable<Ending['trajectory']>;
+type AnyTrajectory = NonNullable<Ending['trajectory']>;
 
-interface SendOptions {
+interface RemoteCallOptions {
   readonly attachment?: Uint8Array | undefined;
   readonly mayRepeat?: boolean;
 }
@@ -29,8 +28,8 @@ class RemoteStore implements WorkerStore {
   readonly #follower: EventFollower;
   /** What each worker of this process has got from its claims. */
   readonly #claimed = new Map<WorkerId, Map<RolloutId, number>>();
-  /** Calls whose outcome is not known: the next one of the same kind says that it repeats them. */
-  readonly #unknown = new Set<string>();
+  /** The workers whose last claim may have taken what this process does not know of. */
+  readonly #unanswered = new Set<WorkerId>();
 
   constructor(options: CallerOptions) {
     this.#caller = new ServerCaller(options);
@@ -63,34 +62,28 @@ class RemoteStore implements WorkerStore {
   claim: WorkerStore['claim'] = async (worker, limit, labels = {}) => {
     const known = this.#claimed.get(worker) ?? new Map<RolloutId, number>();
     const held = () => [...known].map(([id, attempt]) => ({ id, attempt }));
-    const claimed = await this.#once(`claim ${worker}`, (isRepeated) => ({
-      name: 'claim' as const,
-      request: { worker, limit, labels, ...(isRepeated && { isRepeated, held: held() }) },
-    }));
+    const wasUnanswered = this.#unanswered.has(worker);
+    this.#unanswered.add(worker);
+    const toRequest = (isRepeated: boolean) => ({ worker, limit, labels, ...((isRepeated || wasUnanswered) && { held: held() }) });
+    const claimed = (await this.#caller.call({ name: 'claim', toRequest })) as WorkerCallReply<'claim'>;
+    this.#unanswered.delete(worker);
     for (const { id, attempt } of claimed) known.set(id, attempt);
     this.#claimed.set(worker, known);
     return claimed;
   };
 
-  move: WorkerStore['move'] = (claim, to) =>
-    this.#once(`move ${claim.id} ${claim.attempt} ${to}`, (isRepeated) => ({
-      name: 'move' as const,
-      request: { claim: toClaim(claim), to, isRepeated },
-    }));
+  move: WorkerStore['move'] = (claim, to) => this.#again('move', (isRepeated) => ({ claim: toClaim(claim), to, isRepeated }));
 
   endIfLost: WorkerStore['endIfLost'] = async (claim, { result, trajectory }) => {
     const { bytes: attachment, sha256 } = await toPacked(trajectory);
-    return await this.#send('endIfLost', { claim: toClaim(claim), result, sha256 }, { attachment });
+    return await this.#again('endIfLost', (isRepeated) => ({ claim: toClaim(claim), result, sha256, isRepeated }), attachment);
   };
 
   finish: WorkerStore['finish'] = async (claim, { trajectory, ...ending }) => {
     const packed = trajectory && (await toPacked(trajectory));
     const end = { ...ending, ...definedOf({ sha256: packed?.sha256 }) };
-    const isWritten = await this.#once(`finish ${claim.id} ${claim.attempt}`, (isRepeated) => ({
-      name: 'finish' as const,
-      request: { claim: toClaim(claim), ending: end, isRepeated },
-      attachment: packed?.bytes,
-    }));
+    const toRequest = (isRepeated: boolean) => ({ claim: toClaim(claim), ending: end, isRepeated });
+    const isWritten = await this.#again('finish', toRequest, packed?.bytes);
     this.#forget(claim);
     return isWritten;
   };
@@ -120,7 +113,10 @@ class RemoteStore implements WorkerStore {
   backendLoads: WorkerStore['backendLoads'] = () => this.#send('backendLoads', undefined);
   oldestOn: WorkerStore['oldestOn'] = (worker, caches) => this.#send('oldestOn', { worker, caches: [...caches] });
   place: WorkerStore['place'] = (rollout, { exclude, ...options }) =>
-    this.#send('place', { claim: toClaim(rollout), options: { ...options, ...definedOf({ exclude: exclude && [...exclude] }) } });
+    this.#again('place', (isRepeated) => ({
+      claim: toClaim(rollout),
+      options: { ...options, isRepeated, ...definedOf({ exclude: exclude && [...exclude] }) },
+    }));
   breakBackend: WorkerStore['breakBackend'] = async (id, report) => void (await this.#send('breakBackend', { id, ...report }));
   recoverBackend: WorkerStore['recoverBackend'] = async (id, options) => void (await this.#send('recoverBackend', { id, ...options }));
   noteProbe: WorkerStore['noteProbe'] = (id, probe) => this.#send('noteProbe', { id, probe });
@@ -162,34 +158,27 @@ class RemoteStore implements WorkerStore {
     if (known?.get(id) === attempt) known.delete(id);
   }
 
-  async #send<Name extends CallName>(name: Name, request: CallRequest<Name>, options: SendOptions = {}): Promise<CallReply<Name>> {
-    return (await this.#caller.call({ name, toRequest: () => request, ...options })) as CallReply<Name>;
+  async #send<Name extends WorkerCallName>(
+    name: Name,
+    request: WorkerCallRequest<Name>,
+    options: RemoteCallOptions = {},
+  ): Promise<WorkerCallReply<Name>> {
+    return (await this.#caller.call({ name, toRequest: () => request, ...options })) as WorkerCallReply<Name>;
   }
 
-  /** For calls that have to know that they may be the second of their kind, also after an earlier one failed as a whole. */
-  async #once<Name extends CallName>(
-    subject: string,
-    toCall: (isRepeated: boolean) => {
-      readonly name: Name;
-      readonly request: CallRequest<Name>;
-      readonly attachment?: Uint8Array | undefined;
-    },
-  ): Promise<CallReply<Name>> {
-    const wasUnknown = this.#unknown.has(subject);
-    const { name, attachment } = toCall(wasUnknown);
-    try {
-      const value = await this.#caller.call({ name, attachment, toRequest: (isRepeated) => toCall(isRepeated || wasUnknown).request });
-      this.#unknown.delete(subject);
-      return value as CallReply<Name>;
-    } catch (error) {
-      if (error instanceof StoreFault && error.isUnknown) this.#unknown.add(subject);
-      else this.#unknown.delete(subject);
-      throw error;
-    }
+  /** For calls that have to know that they, or moves before them, may be lost: since a first reply was. */
+  async #again<Name extends WorkerCallName>(
+    name: Name,
+    toRequest: (isRepeated: boolean) => WorkerCallRequest<Name>,
+    attachment?: Uint8Array,
+  ): Promise<WorkerCallReply<Name>> {
+    const caller = this.#caller;
+    const value = await caller.call({ name, attachment, toRequest: (isRepeated) => toRequest(isRepeated || caller.hasLost) });
+    return value as WorkerCallReply<Name>;
   }
 }
 
-async function toPacked(trajectory: Trajectory): Promise<PackedTrajectory> {
+async function toPacked(trajectory: AnyTrajectory): Promise<PackedTrajectory> {
   return 'bytes' in trajectory ? trajectory : await packTrajectory(trajectory);
 }
 

@@ -52,10 +52,16 @@ export class ServerCaller implements AsyncDisposable {
   readonly #closing = new AbortController();
   #at: number;
   #chosenAt = systemClock.monotonic();
+  #hasLost = false;
 
   constructor(options: CallerOptions) {
     this.#options = options;
     this.#at = this.#random();
+  }
+
+  /** Whether a reply was lost before: the database may have crashed meanwhile, and what was committed softly be lost. */
+  get hasLost(): boolean {
+    return this.#hasLost;
   }
 
   async call(call: ServerCall): Promise<unknown> {
@@ -68,6 +74,7 @@ export class ServerCaller implements AsyncDisposable {
       if (tried.kind === 'value') return tried.value;
       if (tried.kind === 'refused') throw tried.error;
       this.#leave(at);
+      if (tried.kind === 'lost') this.#hasLost = true;
       if (tried.kind === 'lost' && tried.wasSent) isRepeated = true;
       log.warn('server-call-failed', { server, call: call.name, error: messageOf(tried.error) });
       const isOver = tried.kind === 'unable' ? tries >= servers.length : systemClock.monotonic() - startedAt > patienceMs;

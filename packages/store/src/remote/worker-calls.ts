@@ -2,7 +2,18 @@
 // twice, because a worker repeats a call whose reply it did not get; a result is written once all the same.
 
 import type { BackendProbe } from '@millrace/engines';
-import { backendId, definedOf, eventKinds, failure, groupId, rolloutId, rolloutResult, workerId, workerReport } from '@millrace/protocol';
+import {
+  backendId,
+  definedOf,
+  eventKinds,
+  failure,
+  groupId,
+  RolloutError,
+  rolloutId,
+  rolloutResult,
+  workerId,
+  workerReport,
+} from '@millrace/protocol';
 import { z } from 'zod';
 import type { Ending } from '../claim.ts';
 import { workerEvents } from '../event-tail.ts';
@@ -53,6 +64,7 @@ const placing = z.object({
   isSticky: z.boolean().optional(),
   tokens: z.number().optional(),
   routing: routing.optional(),
+  isRepeated,
 });
 /** It goes from one worker to the store and to other workers: a server does not look into it. */
 const probe = z.custom<BackendProbe>((value) => typeof value === 'object' && value !== null);
@@ -66,7 +78,7 @@ const turns = z.object({
 });
 
 /** The store of a server, its worker events, and what came with the call after its JSON. */
-export interface CallContext {
+interface CallContext {
   readonly store: Store;
   readonly attachment: Uint8Array | undefined;
 }
@@ -80,7 +92,7 @@ function call<Schema extends z.ZodType, Reply>(request: Schema, run: WorkerCall<
   return { request, run };
 }
 
-export const workerCalls = {
+const workerCalls = {
   registerWorker: call(
     z.object({ id: workerId, host: z.string(), pid: z.int(), leaseMs: z.number() }),
     ({ store }, { leaseMs, ...worker }) => store.registerWorker(worker, { leaseMs }),
@@ -91,7 +103,7 @@ export const workerCalls = {
       store.renew(worker, { ...options, ...definedOf({ held: named && definedOf(named) }) }),
   ),
   claim: call(
-    z.object({ worker: workerId, limit: z.int(), labels, isRepeated, held: z.array(held).optional() }),
+    z.object({ worker: workerId, limit: z.int(), labels, held: z.array(held).optional() }),
     async ({ store }, { worker, limit, labels: own, held: named }) => {
       const lost = named ? await store.unanswered(worker, named) : [];
       return lost.length > 0 ? lost : await store.claim(worker, limit, own);
@@ -101,9 +113,11 @@ export const workerCalls = {
     z.object({ claim, to: z.enum(['ready', 'run', 'evaluate']), isRepeated }),
     ({ store }, { claim: own, to, isRepeated: again }) => store.move(own, to, definedOf({ isRepeated: again })),
   ),
-  endIfLost: call(z.object({ claim, result, sha256 }), async ({ store, attachment }, { claim: own, result: lowest, sha256: sum = '' }) =>
-    attachment === undefined ? false : await store.endIfLost(own, { result: lowest, trajectory: { bytes: attachment, sha256: sum } }),
-  ),
+  endIfLost: call(z.object({ claim, result, sha256, isRepeated }), async ({ store, attachment: bytes }, request) => {
+    const { claim: own, result: lowest, sha256: sum, isRepeated: again } = request;
+    if (bytes === undefined || sum === undefined) throw new RolloutError('bad-request', 'an end if lost has a trajectory');
+    return await store.endIfLost(own, { result: lowest, trajectory: { bytes, sha256: sum } }, definedOf({ isRepeated: again }));
+  }),
   finish: call(z.object({ claim, ending, isRepeated }), ({ store, attachment }, { claim: own, ending: end, isRepeated: again }) =>
     store.finish(own, toEnding(end, attachment), definedOf({ isRepeated: again })),
   ),
@@ -161,10 +175,10 @@ export const workerCalls = {
   ),
 };
 
-export type WorkerCalls = typeof workerCalls;
-export type CallName = keyof WorkerCalls;
-export type CallRequest<Name extends CallName> = z.input<WorkerCalls[Name]['request']>;
-export type CallReply<Name extends CallName> = Awaited<ReturnType<WorkerCalls[Name]['run']>>;
+type WorkerCalls = typeof workerCalls;
+export type WorkerCallName = keyof WorkerCalls;
+export type WorkerCallRequest<Name extends WorkerCallName> = z.input<WorkerCalls[Name]['request']>;
+export type WorkerCallReply<Name extends WorkerCallName> = Awaited<ReturnType<WorkerCalls[Name]['run']>>;
 
 /** The request of a worker that waits for what workers wait for (`workerEvents`): a server answers when something happened, or when the time is over. */
 export const eventsWait = z.object({ after: z.int(), waitMs: z.number().max(60_000) });
@@ -177,12 +191,12 @@ export interface WorkerEventsPage {
 
 export const awaitedKinds = workerEvents;
 
-export function isCallName(name: string): name is CallName {
+export function isWorkerCall(name: string): name is WorkerCallName {
   return Object.hasOwn(workerCalls, name);
 }
 
 /** Runs one call as a server. Throws a ZodError for a request that is not one. */
-export async function runWorkerCall(name: CallName, request: unknown, context: CallContext): Promise<unknown> {
+export async function runWorkerCall(name: WorkerCallName, request: unknown, context: CallContext): Promise<unknown> {
   const one: WorkerCall<z.ZodType, unknown> = workerCalls[name];
   return await one.run(context, one.request.parse(request));
 }
@@ -190,7 +204,7 @@ export async function runWorkerCall(name: CallName, request: unknown, context: C
 function toEnding({ sha256: sum, ...end }: z.output<typeof ending>, attachment: Uint8Array | undefined): Ending {
   const trajectory = sum !== undefined && attachment !== undefined ? { bytes: attachment, sha256: sum } : undefined;
   if (end.state === 'done') {
-    if (!trajectory) throw new Error('a finished rollout has a trajectory');
+    if (!trajectory) throw new RolloutError('bad-request', 'a finished rollout has a trajectory');
     return { ...definedOf(end), trajectory };
   }
   return { ...definedOf(end), ...definedOf({ trajectory }) };

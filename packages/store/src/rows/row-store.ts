@@ -2,9 +2,9 @@
 // transaction. What is large or slow (serializing, compressing, blobs) happens here, outside of any transaction.
 
 import { type Clock, systemClock } from '@millrace/base/clock';
-import { definedOf, fromBinary, type Trajectory } from '@millrace/protocol';
+import { definedOf, fromBinary } from '@millrace/protocol';
 import { type BlobRows, missingBlob, readChecksum, sweepAfterMs, type TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
-import type { Claim, PackedTrajectory } from '../claim.ts';
+import type { Claim, Ending, PackedTrajectory } from '../claim.ts';
 import type { DiskBudget } from '../disk-budget.ts';
 import type { Store, StoreSize } from '../store.ts';
 import { StoreFault } from '../store-fault.ts';
@@ -90,12 +90,12 @@ export class RowStore implements Store {
     (await this.#isFull()) ? [] : this.#write('claim', { worker, limit, labels });
   unanswered: Store['unanswered'] = (worker, named) => this.#read('unanswered', { worker, named });
   move: Store['move'] = (claim, to, { isRepeated = false } = {}) => this.#write('move', { claim, to, isRepeated });
-  endIfLost: Store['endIfLost'] = (claim, { trajectory, result }) =>
-    this.#writeKept(claim, trajectory, (kept) => this.#write('endIfLost', { claim, result, ...kept }));
+  endIfLost: Store['endIfLost'] = (claim, { trajectory, result }, options = {}) =>
+    this.#writeKept(claim, trajectory, (kept) => this.#write('endIfLost', { claim, result, ...kept, ...options }));
   finish: Store['finish'] = async (claim, { trajectory, ...ending }, { isRepeated = false } = {}) => {
     // Before another blob is written for it.
     if (isRepeated && (await this.#read('hasEndedSo', { claim, ending }))) return true;
-    return await this.#writeKept(claim, trajectory, (kept) => this.#write('finish', { claim, ending: { ...ending, ...kept } }));
+    return await this.#writeKept(claim, trajectory, (kept) => this.#write('finish', { claim, ending: { ...ending, ...kept }, isRepeated }));
   };
   retry: Store['retry'] = (claim, failure, { delayMs }) => this.#write('retry', { claim, failure, delayMs });
   release: Store['release'] = (claim, { requires = {} } = {}) => this.#write('release', { claim, requires });
@@ -116,7 +116,6 @@ export class RowStore implements Store {
   };
 
   workers: Store['workers'] = () => this.#read('workers', undefined);
-
   joinBackend: Store['joinBackend'] = (backend) => this.#write('joinBackend', backend);
   drainBackend: Store['drainBackend'] = (id) => this.#write('drainBackend', id);
   leaveBackend: Store['leaveBackend'] = (id) => this.#write('leaveBackend', id);
@@ -124,13 +123,12 @@ export class RowStore implements Store {
   backends: Store['backends'] = () => this.#read('backends', undefined);
   backendLoads: Store['backendLoads'] = () => this.#read('backendLoads', undefined);
   oldestOn: Store['oldestOn'] = (worker, caches) => this.#read('oldestOn', { worker, caches });
-  place: Store['place'] = (claim, options) => this.#write('place', { claim, options });
+  place: Store['place'] = (claim, { isRepeated = false, ...options }) => this.#write('place', { claim, options, isRepeated });
   breakBackend: Store['breakBackend'] = (id, options) => this.#write('breakBackend', { id, ...options });
   recoverBackend: Store['recoverBackend'] = (id, options) => this.#write('recoverBackend', { id, ...options });
   noteProbe: Store['noteProbe'] = (id, probe) => this.#write('noteProbe', { id, probe });
   takeProbe: Store['takeProbe'] = (id, options) => this.#write('takeProbe', { id, ...options });
   noteTraffic: Store['noteTraffic'] = (notes) => this.#write('noteTraffic', notes);
-
   policy: Store['policy'] = () => this.#read('policy', undefined);
   pausePolicy: Store['pausePolicy'] = (request) => this.#write('pausePolicy', request);
   resumePolicy: Store['resumePolicy'] = (request) => this.#write('resumePolicy', request);
@@ -163,8 +161,8 @@ export class RowStore implements Store {
   holdWebhook: Store['holdWebhook'] = (hold) => this.#write('holdWebhook', hold);
   noteWebhook: Store['noteWebhook'] = (sent) => this.#write('noteWebhook', sent);
 
-  createEvaluation: Store['createEvaluation'] = async (evaluation) =>
-    this.#write('createEvaluation', { ...evaluation, full: (await this.size()).full });
+  createEvaluation: Store['createEvaluation'] = async (plan) =>
+    this.#write('createEvaluation', { ...plan, full: (await this.size()).full });
   evaluation: Store['evaluation'] = (id) => this.#read('evaluation', id);
   evaluations: Store['evaluations'] = (filter) => this.#read('evaluations', filter);
   evaluationTasks: Store['evaluationTasks'] = (id, page) => this.#read('evaluationTasks', { id, ...page });
@@ -219,10 +217,10 @@ export class RowStore implements Store {
     const read: RetentionCalls['read'] = (name, request) => reader.call(name, request, clock.now());
     const asOfMs = clock.now();
     const deleted = await runRetention(ages, { asOfMs, read, write });
-    const { textMs } = ages;
-    if (textMs === undefined) return deleted;
+    if (ages.textMs === undefined) return deleted;
+    const beforeMs = asOfMs - ages.textMs;
     await dropTexts({
-      find: (after) => this.#read('trajectoriesWithText', { beforeMs: asOfMs - textMs, after, limit: 50 }),
+      find: (after) => this.#read('trajectoriesWithText', { beforeMs, after, limit: 50 }),
       read: this.trajectory,
       keep: (of, packed) => this.#keep(of, packed),
       replace: (seq, kept) => write('replaceText', { seq, ...kept }),
@@ -239,11 +237,7 @@ export class RowStore implements Store {
   }
 
   /** The trajectory is stored before `write`, and is discarded if that writes nothing. */
-  async #writeKept(
-    claim: Claim,
-    trajectory: Trajectory | PackedTrajectory | undefined,
-    write: (kept: KeptTrajectory) => Promise<boolean>,
-  ): Promise<boolean> {
+  async #writeKept(claim: Claim, trajectory: Ending['trajectory'], write: (kept: KeptTrajectory) => Promise<boolean>): Promise<boolean> {
     const kept = trajectory ? await this.#keep(claim, 'bytes' in trajectory ? trajectory : await packTrajectory(trajectory)) : {};
     try {
       const isWritten = await write(kept);

@@ -15,7 +15,7 @@ export async function openLogTransaction(address: string): Promise<LogTransactio
   return {
     async append(name) {
       const entry = [1_700_000_000_000, 'turn-end', null, null, null, null, JSON.stringify({ name })];
-      await client.query("SELECT append_log($1::json, '{}', 'none')", [JSON.stringify([entry])]);
+      await client.query("SELECT log_changes($1::json, '{}', 'none', '{}', true)", [JSON.stringify([entry])]);
     },
     async commit() {
       await client.query('COMMIT');

@@ -14,7 +14,7 @@ import { ControlResults } from './attempt/control-results.ts';
 import { evaluateWaitingOf } from './attempt/pipeline-config.ts';
 import { openStages } from './attempt/stage.ts';
 import { type Continuing, openContinuing, sweepCheckpoints } from './continue/continuation.ts';
-import { Lease } from './lease.ts';
+import { LeaseRenewal } from './lease-renewal.ts';
 import { PolicyFollower } from './policy-follower.ts';
 import { flushPause, TurnReporter } from './turn-reporter.ts';
 import { makeWorkerId } from './worker-id.ts';
@@ -60,7 +60,7 @@ export class Worker implements AsyncDisposable {
   readonly #loops: Promise<void>[] = [];
   readonly #turnReporter: TurnReporter;
   readonly #tokenRate: TokenRate;
-  readonly #lease: Lease;
+  readonly #lease: LeaseRenewal;
   readonly #launch: string;
   #id: WorkerId;
   #lives = 0;
@@ -75,7 +75,7 @@ export class Worker implements AsyncDisposable {
     const { config, clock, shelf } = deps;
     this.#turnReporter = new TurnReporter({ store: deps.store, clock, traffic: deps.pool.traffic });
     this.#tokenRate = new TokenRate(clock);
-    this.#lease = new Lease(deps);
+    this.#lease = new LeaseRenewal(deps);
     this.#readySlots = new Slots(config.readySlots, () => this.#wakeUp());
     this.#policy = new PolicyFollower({ ...deps, worker: () => this.#id });
     deps.pool.useGate(this.#policy.gate);
@@ -102,14 +102,7 @@ export class Worker implements AsyncDisposable {
     await store.registerWorker({ id: this.#id, host: hostname(), pid: process.pid }, config);
     const after = await store.lastEventId();
     await this.#policy.read();
-    const tail = new EventTail({
-      store,
-      kinds: workerEvents,
-      after,
-      gapMs: tailGapMs,
-      clock,
-      log: this.#deps.log,
-    });
+    const tail = new EventTail({ store, kinds: workerEvents, after, gapMs: tailGapMs, clock, log: this.#deps.log });
     tail.subscribe((events) => this.#handleEvents(events));
     this.#stopping.signal.addEventListener('abort', () => void tail[Symbol.asyncDispose](), { once: true });
     this.#loops.push(
@@ -126,7 +119,7 @@ export class Worker implements AsyncDisposable {
     this.#dropAll(new HandBack());
   }
 
-  /** Lets rollouts finish up to the configured time, returns the rest to the queue, and gives up its lease. */
+  /** Lets rollouts finish up to the configured time, returns the rest, and gives up its lease. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { store, config, clock } = this.#deps;
     this.#closing.abort();

@@ -37,6 +37,8 @@ class MachineReport:
     scenarios: tuple[str, ...] = ()
     #: What its sandboxes can have.
     sandboxes: Optional[SandboxMeans] = None
+    #: Of the worker that reports it.
+    version: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,8 @@ class MachineView:
     scenarios: tuple[str, ...] = ()
     #: What its sandboxes can have.
     sandboxes: Optional[SandboxMeans] = None
+    #: Of Millrace, as its workers report them; several during an upgrade.
+    versions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

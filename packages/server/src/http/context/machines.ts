@@ -8,12 +8,16 @@ export interface SeenWorker {
   readonly isAlive: boolean;
 }
 
-/** Live machines first, then by name. A worker that reports no machine counts for a machine with the name of its host. */
+/**
+ * Live machines first, then by name. A worker that reports no machine counts for a machine with the name of its host. A machine whose workers
+ * have different labels is one for each set of labels.
+ */
 export function toMachines(seen: readonly SeenWorker[], nowMs: number): MachineView[] {
   const byMachine = new Map<string, SeenWorker[]>();
   for (const one of seen) {
-    const { id } = machineOf(one.worker);
-    byMachine.set(id, [...(byMachine.get(id) ?? []), one]);
+    const { id, labels } = machineOf(one.worker);
+    const key = JSON.stringify([id, ...Object.entries(labels).toSorted(([a], [b]) => (a < b ? -1 : 1))]);
+    byMachine.set(key, [...(byMachine.get(key) ?? []), one]);
   }
   const rank = ({ state }: MachineView) => machineStates.indexOf(state);
   return [...byMachine.values()]
@@ -25,8 +29,12 @@ function toMachine(seen: readonly SeenWorker[], nowMs: number): MachineView {
   const newest = seen.reduce((best, one) => (one.worker.startedAtMs > best.worker.startedAtMs ? one : best));
   const live = seen.filter(({ isAlive }) => isAlive).map(({ worker }) => worker);
   const sum = (count: (worker: WorkerRecord) => number | undefined) => live.reduce((total, worker) => total + (count(worker) ?? 0), 0);
+  const { version: _, ...machine } = machineOf(newest.worker);
+  const counted = live.length > 0 ? live : seen.map(({ worker }) => worker);
+  const versions = counted.flatMap(({ report }) => report?.machine?.version ?? []);
   return {
-    ...machineOf(newest.worker),
+    ...machine,
+    versions: [...new Set(versions)].toSorted(),
     state: toState(seen),
     workers: live.length,
     held: sum(({ report }) => report?.held),

@@ -17,7 +17,7 @@ export function shareReads(store: Store): Store {
   });
 }
 
-export function share<T>(read: () => Promise<T>): () => Promise<T> {
+function share<T>(read: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined;
   let next: Promise<T> | undefined;
   const start = () => {

@@ -28,6 +28,17 @@ export function hasKeys({ keys, submitKeys, readKeys, workerKeys }: KeyConfig): 
   return [keys, submitKeys, readKeys, workerKeys].some((list) => list.length > 0);
 }
 
+/** A service that has keys keeps some: without any, every local process could call it. */
+export function replaceKeys(
+  config: { -readonly [Name in keyof KeyConfig]: KeyConfig[Name] },
+  { keys, submitKeys, readKeys, workerKeys }: KeyConfig,
+): void {
+  const next = { keys, submitKeys, readKeys, workerKeys };
+  if (hasKeys(config) !== hasKeys(next))
+    throw new Error('a service with keys needs at least one, and a service without keys has to be started again to get the first');
+  Object.assign(config, next);
+}
+
 /** For supervisors and load balancers, which send no key; and the dashboard's files, which ask for it. */
 const openPaths: ReadonlySet<string | undefined> = new Set([routes.getHealth.path, routes.getReadiness.path, ...dashboardPaths]);
 
@@ -37,12 +48,12 @@ export const workerCallsPath = '/v1/worker-calls/:name';
 /** Requests of agents, whose worker checks the key of their gateway. */
 export const gatewayPaths: readonly string[] = ['/v1/gateways/:id/v1/*', '/v1/gateways/:id/v1beta/*'];
 
-/** The returned function throws if a request is not allowed. */
+/** The returned function throws if a request is not allowed, by the keys as they are at that moment. */
 export function openGuard(keys: KeyConfig): (request: FastifyRequest) => void {
-  const known = toKnownKeys(keys);
   const isTrusted = openTrust(keys.prorl?.withoutKey ?? []);
   return (request) => {
     if (openPaths.has(request.routeOptions.url) || gatewayPaths.includes(request.routeOptions.url ?? '')) return;
+    const known = toKnownKeys(keys);
     if (known.length === 0) return checkLocal(request);
     if (isTrusted(request)) return;
     const shown = readKey(request.headers.authorization);

@@ -11,9 +11,15 @@ const leaseMs = 15_000;
 function makeWorker(
   id: string,
   machine: string,
-  options: { readonly isAlive?: boolean; readonly draining?: boolean; readonly held?: number } = {},
+  options: {
+    readonly isAlive?: boolean;
+    readonly draining?: boolean;
+    readonly held?: number;
+    readonly version?: string;
+    readonly disk?: string;
+  } = {},
 ): SeenWorker {
-  const { isAlive = true, draining, held = 2 } = options;
+  const { isAlive = true, draining, held = 2, version = '0.2.0', disk = 'fast' } = options;
   const stage = { active: 0, waiting: 0, slots: 4 };
   const report: WorkerReport = {
     stages: { init: stage, ready: stage, run: stage, evaluate: stage },
@@ -24,7 +30,7 @@ function makeWorker(
     loop_lag_ms: { p50: 0, p99: 0, max: 0 },
     rss_bytes: 1,
     lease_ms: leaseMs,
-    machine: { id: `m-${machine}`, name: machine, labels: { disk: 'fast' }, cpus: 8, memory_bytes: 1024 },
+    machine: { id: `m-${machine}`, name: machine, labels: { disk }, cpus: 8, memory_bytes: 1024, version },
     ...(draining !== undefined && { draining }),
   };
   const leaseUntilMs = isAlive ? nowMs + leaseMs - 400 : nowMs - 3000;
@@ -40,6 +46,7 @@ test('the workers of a machine are added up, and its heartbeat is that of the la
     labels: { disk: 'fast' },
     cpus: 8,
     memory_bytes: 1024,
+    versions: ['0.2.0'],
     state: 'live',
     workers: 2,
     held: 4,
@@ -79,5 +86,21 @@ test('a worker that has reported no machine counts for its host', () => {
   assert.deepEqual(
     toMachines([{ worker: silent, isAlive: true }], nowMs).map(({ id, name, cpus }) => [id, name, cpus]),
     [['host:host', 'host', 0]],
+  );
+});
+
+test('during an upgrade a machine shows both versions, and workers of one host that have other labels are another machine', () => {
+  const seen = [
+    makeWorker('a', 'n1'),
+    makeWorker('b', 'n1', { version: '0.3.0' }),
+    makeWorker('c', 'n1', { disk: 'slow' }),
+    makeWorker('d', 'n1', { isAlive: false, version: '0.1.0' }),
+  ];
+  assert.deepEqual(
+    toMachines(seen, nowMs).map(({ id, labels, versions, workers }) => [id, labels.disk, versions, workers]),
+    [
+      ['m-n1', 'fast', ['0.2.0', '0.3.0'], 2],
+      ['m-n1', 'slow', ['0.2.0'], 1],
+    ],
   );
 });

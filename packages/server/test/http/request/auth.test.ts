@@ -149,3 +149,16 @@ test('the submissions of each key are a class of their own, under a name that do
   );
   assert.ok(classes.every(({ name }) => /^[0-9a-f]{12}$/.test(name)));
 });
+
+test('keys are replaced while the service runs: the new one counts at once, the old one no more, and one is left', async () => {
+  const [old, next] = keys as [string, string];
+  await using floor = await openFloor({ config: { keys: [old] } });
+  const status = async (key: string) =>
+    (await floor.app.inject({ url: '/v1/policy', headers: { authorization: `Bearer ${key}` } })).statusCode;
+  floor.app.useKeys({ ...none, keys: [old, next] });
+  assert.deepEqual([await status(old), await status(next)], [200, 200]);
+  floor.app.useKeys({ ...none, keys: [next] });
+  assert.deepEqual([await status(old), await status(next)], [401, 200]);
+  assert.throws(() => floor.app.useKeys(none), /needs at least one/);
+  assert.equal(await status(next), 200);
+});

@@ -1,10 +1,8 @@
-// The fourth schema: workers that died while a rollout was in evaluate, and how it ends if its next one does. Processes of the versions
-// before neither count nor judge: what they leave belongs to an attempt that is over.
+// How a rollout ends that took two workers in evaluate, if its next one dies there too.
 
 import { text } from './columns.ts';
 
 export const lossTables = `
-ALTER TABLE rollouts ADD COLUMN evaluate_losses bigint NOT NULL DEFAULT 0;
 CREATE TABLE loss_endings (
   seq bigint PRIMARY KEY,
   attempt bigint NOT NULL,

@@ -28,17 +28,11 @@ const turnLogTable = `CREATE TABLE IF NOT EXISTS turn_log (
 );
 ALTER TABLE turn_log ALTER COLUMN body SET STORAGE EXTERNAL;`;
 
+const logAndLoads = `${logTables}${functions}${loadTables}${sequencerTables}`;
+
 /** The first makes an empty schema 1. Never edited once released. */
 const migrations: readonly Migration[] = [
-  { sql: `${tables}${logTables}${functions}`, usableFrom: 1 },
-  { sql: machineTables, usableFrom: 1 },
-  { sql: loadTables, usableFrom: 1 },
-  { sql: lossTables, usableFrom: 1 },
-  // Who paused, and which pause it was: a process of the version before leaves both as they are.
-  { sql: 'ALTER TABLE policy ADD COLUMN IF NOT EXISTS owner text, ADD COLUMN IF NOT EXISTS owned_pause bigint;', usableFrom: 1 },
-  { sql: trainerTables, usableFrom: 1 },
-  { sql: sequencerTables, usableFrom: 1 },
-  { sql: workerCallFunctions, usableFrom: 1 },
+  { sql: `${tables}${machineTables}${logAndLoads}${lossTables}${trainerTables}${workerCallFunctions}`, usableFrom: 1 },
   { sql: turnLogTable, usableFrom: 1 },
 ];
 

@@ -19,7 +19,7 @@ export class PostgresTransaction implements Transaction {
   nowMs: number;
   /** Whether the savepoint of a call is set. */
   hasSavepoint = false;
-  readonly mayMissMoves: boolean;
+  mayMissMoves: boolean;
 
   constructor(session: Session, { nowMs, mayMissMoves }: Pick<Transaction, 'nowMs' | 'mayMissMoves'>) {
     this.#session = session;

@@ -10,9 +10,6 @@ import { text } from './columns.ts';
 // transactions are over that had their number before `next_xid`, which was taken after that: a transaction has its own before it writes.
 const inboxTables = `
 CREATE SEQUENCE log_order;
-SELECT setval('log_order', greatest(last, 1)) FROM event_log;
-ALTER TABLE event_log ADD COLUMN read_from bigint NOT NULL DEFAULT 0, ADD COLUMN next_from bigint NOT NULL DEFAULT 0,
-  ADD COLUMN next_xid xid8 NOT NULL DEFAULT '0', ADD COLUMN awake_until timestamptz NOT NULL DEFAULT 'epoch';
 CREATE TABLE event_inbox (
   n bigint PRIMARY KEY DEFAULT nextval('log_order'),
   at bigint NOT NULL,
@@ -39,11 +36,6 @@ ${['event_inbox', 'count_deltas', 'load_deltas', 'served_deltas']
 const classOf = "CASE WHEN state IN ('queued', 'init', 'ready', 'run') THEN class ELSE 0 END";
 const placed = "state = 'run' AND backend IS NOT NULL";
 const deltaTriggers = `
-DROP TRIGGER rollout_added ON rollouts;
-DROP TRIGGER rollout_moved ON rollouts;
-DROP TRIGGER load_moved ON rollouts;
-DROP TRIGGER load_added ON rollouts;
-DROP TRIGGER load_deleted ON rollouts;
 CREATE FUNCTION note_rows() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   sign bigint := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
@@ -74,10 +66,10 @@ CREATE TRIGGER rollouts_changed AFTER UPDATE ON rollouts REFERENCING OLD TABLE A
 
 const isUnread = 'n >= (SELECT read_from FROM event_log)';
 const liveCounts = `
-CREATE OR REPLACE VIEW state_counts AS SELECT state,
+CREATE VIEW state_counts AS SELECT state,
     n + coalesce((SELECT sum(by) FROM count_deltas d WHERE d.state = t.state AND ${isUnread.replace('n >=', 'd.n >=')}), 0)::bigint AS n
   FROM state_totals t;
-CREATE OR REPLACE VIEW pending_classes AS SELECT class,
+CREATE VIEW pending_classes AS SELECT class,
     coalesce(sum(by) FILTER (WHERE state = 'queued'), 0)::bigint AS queued,
     coalesce(sum(by) FILTER (WHERE state = 'queued' AND line = 'due'), 0)::bigint AS due,
     coalesce(sum(by) FILTER (WHERE state <> 'queued'), 0)::bigint AS active
@@ -89,8 +81,8 @@ CREATE VIEW live_classes AS SELECT c.seq, c.kind, c.name, c.rank, c.weight,
     c.active + coalesce(d.active, 0) AS active
   FROM classes c LEFT JOIN pending_classes d ON d.class = c.seq
     LEFT JOIN (SELECT class, max(n) AS served FROM served_deltas WHERE ${isUnread} GROUP BY 1) s ON s.class = c.seq;
-CREATE OR REPLACE VIEW claimable_classes AS SELECT seq, name, rank, weight, served, active, due FROM live_classes WHERE due > 0;
-CREATE OR REPLACE VIEW backend_loads AS SELECT id, sum(in_flight)::bigint AS in_flight, sum(tokens)::bigint AS tokens
+CREATE VIEW claimable_classes AS SELECT seq, name, rank, weight, served, active, due FROM live_classes WHERE due > 0;
+CREATE VIEW backend_loads AS SELECT id, sum(in_flight)::bigint AS in_flight, sum(tokens)::bigint AS tokens
   FROM (SELECT id, in_flight, tokens FROM backend_totals UNION ALL SELECT id, in_flight, tokens FROM load_deltas WHERE ${isUnread}) AS parts
   GROUP BY id HAVING sum(in_flight) > 0;
 `;
@@ -187,19 +179,6 @@ BEGIN
   ELSE PERFORM pg_notify(channel || '_log', ''); END IF;
 END
 $$;
-CREATE OR REPLACE FUNCTION append_log(entries json, served_classes bigint[], channel text) RETURNS void LANGUAGE sql AS $$
-  SELECT log_changes(entries, served_classes, channel, '{}', true)
-$$;
-DROP FUNCTION count_rollout();
-DROP FUNCTION add_pending(bigint, text, text, bigint);
-DROP FUNCTION flush_counts();
-DROP FUNCTION read_pending();
-DROP FUNCTION count_load();
-DROP FUNCTION flush_loads();
-DROP VIEW pending_loads;
-DROP FUNCTION add_pending_load(text, bigint, bigint);
-DROP FUNCTION read_pending_loads();
 `;
 
-// Counts that the schema before left are exact: its transactions wrote them before they committed.
-export const sequencerTables = `LOCK TABLE rollouts IN SHARE ROW EXCLUSIVE MODE;${inboxTables}${deltaTriggers}${liveCounts}${numbering}${writing}`;
+export const sequencerTables = `${inboxTables}${deltaTriggers}${liveCounts}${numbering}${writing}`;

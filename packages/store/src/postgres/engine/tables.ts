@@ -4,7 +4,8 @@
 import { batchTables } from './batch-tables.ts';
 import { seq, text } from './columns.ts';
 
-// Rows that change often leave room in their page for the next version.
+// Rows that change often leave room in their page for the next version. `passed_at`: since when a rollout was overtaken, because its siblings
+// run on another machine.
 export const tables = `
 CREATE TABLE rollouts (
   ${seq},
@@ -31,7 +32,9 @@ CREATE TABLE rollouts (
   ended_at bigint,
   result text,
   failure text,
-  failures text NOT NULL DEFAULT '[]'
+  failures text NOT NULL DEFAULT '[]',
+  passed_at bigint,
+  evaluate_losses bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 70);
 CREATE INDEX rollouts_state ON rollouts (state, seq);
 CREATE INDEX rollouts_scenario ON rollouts (scenario, seq);
@@ -77,9 +80,11 @@ CREATE TABLE policy (
   version bigint NOT NULL,
   since bigint NOT NULL,
   adapter text,
-  cache_salt text
+  cache_salt text,
+  owner text,
+  owned_pause bigint
 );
-INSERT INTO policy VALUES (1, 'running', NULL, 0, 0, 0, (1000 * extract(epoch FROM clock_timestamp()))::bigint, NULL, NULL);
+INSERT INTO policy VALUES (1, 'running', NULL, 0, 0, 0, (1000 * extract(epoch FROM clock_timestamp()))::bigint);
 CREATE TABLE backends (
   id ${text} PRIMARY KEY,
   url text NOT NULL,

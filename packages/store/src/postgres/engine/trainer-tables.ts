@@ -1,4 +1,4 @@
-// What trainers post back: their steps, and what they computed for tokens of rollouts. Processes of the versions before do not know them.
+// What trainers post back: their steps, and what they computed for tokens of rollouts.
 
 import { seq, text } from './columns.ts';
 

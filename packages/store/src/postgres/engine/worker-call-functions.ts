@@ -68,10 +68,10 @@ const placeAll = `
   IF calls -> 'place' IS NOT NULL THEN
     PERFORM 1 FROM rollouts WHERE id IN (SELECT a.id FROM json_to_recordset(calls -> 'place') AS a (id text COLLATE "C")) ORDER BY seq FOR UPDATE;
     PERFORM pg_advisory_xact_lock(hashtext(current_schema()), 4);
-    FOR one IN SELECT * FROM json_to_recordset(calls -> 'place') AS x (${claimColumns}, exclude json, sticky boolean, tokens bigint,
+    FOR one IN SELECT * FROM json_to_recordset(calls -> 'place') AS x (${claimColumns}, exclude json, sticky boolean, again boolean, tokens bigint,
       affinity double precision, spill_factor double precision, spill_rollouts double precision) LOOP
       SELECT r.seq, r.group_id, r.state, r.backend, r.id INTO held FROM rollouts r WHERE r.id = one.id AND r.worker = one.worker AND r.attempt = one.attempt;
-      IF FOUND AND held.state <> 'run' AND is_repeated THEN CONTINUE; END IF;
+      IF FOUND AND held.state <> 'run' AND (is_repeated OR one.again) THEN CONTINUE; END IF;
       i := one.i;
       reply := 'null';
       IF FOUND AND held.state = 'run' THEN

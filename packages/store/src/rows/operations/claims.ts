@@ -4,7 +4,7 @@
 import type { Failure, MachineLabels, RolloutState, Submission, WorkerId } from '@millrace/protocol';
 import { RolloutError } from '@millrace/protocol/plain';
 import type { Claim } from '../../claim.ts';
-import type { ClaimedRollout } from '../../store.ts';
+import type { ClaimedRollout, Repeat } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { fromStoredName, hasLabels } from '../../work-class.ts';
 import { groupTaskColumn, toSubmission } from './batch/group-task.ts';
@@ -170,10 +170,9 @@ export async function unanswered(
   );
 }
 
-export interface MoveRequest {
+interface MoveRequest extends Repeat {
   readonly claim: Claim;
   readonly to: RolloutState;
-  readonly isRepeated?: boolean;
 }
 
 export async function move(transaction: Transaction, request: MoveRequest): Promise<boolean> {
@@ -183,8 +182,8 @@ export async function move(transaction: Transaction, request: MoveRequest): Prom
   return row !== undefined;
 }
 
-export async function endIfLost(transaction: Transaction, request: { readonly claim: Claim } & LossEnding): Promise<boolean> {
-  const { claim, ...ending } = request;
+export async function endIfLost(transaction: Transaction, request: { readonly claim: Claim } & LossEnding & Repeat): Promise<boolean> {
+  const { claim, isRepeated: _, ...ending } = request;
   const row = await readHeld(transaction, claim);
   if (row && (!mayBeIn(transaction, row, 'evaluate') || !isJudgedApart(row)))
     throw new RolloutError('internal', `rollout ${row.id} in ${row.state} is not judged apart`);
@@ -192,7 +191,7 @@ export async function endIfLost(transaction: Transaction, request: { readonly cl
   return row !== undefined;
 }
 
-export interface FinishRequest {
+export interface FinishRequest extends Repeat {
   readonly claim: Claim;
   readonly ending: StoredEnding;
 }

@@ -6,7 +6,7 @@ import { definedOf } from '@millrace/protocol/plain';
 import type { BackendLoad, CacheSize, OldestOn, PlaceOptions } from '../../backends/placements.ts';
 import { type Candidate, chooseBackend } from '../../backends/routing.ts';
 import type { Claim } from '../../claim.ts';
-import type { TrafficNotes } from '../../store.ts';
+import type { Repeat, TrafficNotes } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { advance, mayBeIn, type RolloutRow, readHeld, subjectOf } from './transitions.ts';
 
@@ -19,7 +19,7 @@ type ReadLoads = (transaction: Transaction) => Promise<BackendLoad[]>;
 
 export async function place(
   transaction: Transaction,
-  request: { readonly claim: Claim; readonly options: PlaceOptions },
+  request: { readonly claim: Claim; readonly options: PlaceOptions } & Repeat,
   readLoads: ReadLoads = backendLoads,
 ): Promise<BackendId | undefined> {
   const { exclude = [], isSticky = false, tokens, routing } = request.options;

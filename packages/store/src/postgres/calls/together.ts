@@ -1,12 +1,12 @@
 // The calls of workers that run as a few statements for all that wait at the same moment, in the transaction that they share.
 
 import type { PostgresTransaction } from '../engine/postgres-transaction.ts';
-import { claimTogether } from './claims.ts';
-import { finishTogether } from './ends.ts';
-import { appendEventsTogether, appendTurnsTogether, noteAllTraffic } from './turns.ts';
+import { claimTogether } from './claims-together.ts';
+import { finishTogether } from './ends-together.ts';
+import { appendEventsTogether, appendTurnsTogether, noteAllTraffic } from './turns-together.ts';
 
 /** `outcomes` are in the order of the requests. Those in `alone` need more than the usual case. */
-export interface TogetherReply {
+interface TogetherReply {
   readonly values: readonly unknown[];
   /** By index. */
   readonly alone: ReadonlySet<number>;

@@ -5,11 +5,11 @@ import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
 import { backendId, workerId } from '@millrace/protocol';
 import { makeReport, makeRollout, PostgresServer, skipPostgres } from '@millrace/testkit';
-import { type Candidate, chooseBackend } from '../../src/backends/routing.ts';
-import type { Claim } from '../../src/claim.ts';
-import { Session } from '../../src/postgres/engine/session.ts';
-import { runSet } from '../../src/postgres/worker-calls.ts';
-import { openPostgresBed } from './bed.ts';
+import { type Candidate, chooseBackend } from '../../../src/backends/routing.ts';
+import type { Claim } from '../../../src/claim.ts';
+import { runSet } from '../../../src/postgres/calls/worker-calls.ts';
+import { Session } from '../../../src/postgres/engine/session.ts';
+import { openPostgresBed } from '../bed.ts';
 
 const leaseMs = 60_000;
 const backends = ['a', 'b', 'c', 'd'].map((id) => backendId.parse(id));

@@ -15,10 +15,10 @@ import {
   skipPostgres,
   toBatch,
 } from '@millrace/testkit';
-import type { Claim } from '../../src/claim.ts';
-import { chooseRows } from '../../src/postgres/together/choose-rows.ts';
-import type { Store } from '../../src/store.ts';
-import { openPostgresBed } from './bed.ts';
+import type { Claim } from '../../../src/claim.ts';
+import { chooseRows } from '../../../src/postgres/calls/choose-rows.ts';
+import type { Store } from '../../../src/store.ts';
+import { openPostgresBed } from '../bed.ts';
 
 const leaseMs = 60_000;
 const roomy = { maxQueued: 1_000 };

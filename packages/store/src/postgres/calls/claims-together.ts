@@ -10,9 +10,9 @@ import { appendMoved, toMove } from '../../rows/operations/transitions.ts';
 import type { ClaimedRollout } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import { fromStoredName, hasLabels } from '../../work-class.ts';
-import { dueClassesSql, mostClasses } from '../claim.ts';
-import { type DueClass, divideTurns } from '../divide-turns.ts';
 import { chooseRows, type HeadRow, windowSize } from './choose-rows.ts';
+import { dueClassesSql, mostClasses } from './claim.ts';
+import { type DueClass, divideTurns } from './divide-turns.ts';
 
 type NamedClass = DueClass & { readonly name: string };
 
@@ -48,17 +48,17 @@ export async function claimTogether(
 
 const suspectSql = "SELECT 1 AS found FROM rollouts WHERE state = 'queued' AND line = 'suspect' LIMIT 1";
 
-interface WorkerRow {
+interface ClaimerRow {
   readonly id: WorkerId;
   readonly quarantine: number;
   readonly preferring_host: string | null;
 }
 
-async function lockWorkers(transaction: Transaction, ids: readonly WorkerId[]): Promise<Map<WorkerId, WorkerRow>> {
+async function lockWorkers(transaction: Transaction, ids: readonly WorkerId[]): Promise<Map<WorkerId, ClaimerRow>> {
   const sql = `SELECT id, quarantine, CASE WHEN EXISTS (SELECT 1 FROM workers other WHERE other.host <> workers.host AND other.ended_at IS NULL)
     THEN host END AS preferring_host FROM workers WHERE id = ANY (ARRAY(SELECT json_array_elements_text(CAST(?1 AS json))))
     AND ended_at IS NULL AND lease_until > ?2 ORDER BY id FOR UPDATE`;
-  const rows = await transaction.all<WorkerRow>(sql, JSON.stringify(ids), transaction.nowMs);
+  const rows = await transaction.all<ClaimerRow>(sql, JSON.stringify(ids), transaction.nowMs);
   return new Map(rows.map((row) => [row.id, row]));
 }
 

@@ -44,12 +44,12 @@ export async function finishTogether(transaction: Transaction, requests: readonl
   return requests.map((_, i) => (alone.has(i) ? undefined : ended.has(i)));
 }
 
-interface RolloutEnd {
+interface HeldEnd {
   readonly row: HeldRow;
   readonly ending: FinishRequest['ending'];
 }
 
-async function writeEnds(transaction: Transaction, ends: readonly RolloutEnd[]): Promise<void> {
+async function writeEnds(transaction: Transaction, ends: readonly HeldEnd[]): Promise<void> {
   const toText = (value: unknown) => (value === undefined ? null : JSON.stringify(value));
   const rows = ends.map(({ row, ending }) => ({
     seq: row.seq,
@@ -59,7 +59,7 @@ async function writeEnds(transaction: Transaction, ends: readonly RolloutEnd[]):
   }));
   // A character that PostgreSQL's text cannot hold is replaced, as in every other statement.
   await transaction.run(endSql, JSON.stringify(rows).replaceAll('\\u0000', '\\ufffd'), transaction.nowMs);
-  const seqs = (some: readonly RolloutEnd[]) => JSON.stringify(some.map(({ row }) => row.seq));
+  const seqs = (some: readonly HeldEnd[]) => JSON.stringify(some.map(({ row }) => row.seq));
   await transaction.run(dropTurnsSql, seqs(ends));
   const siblings = ends.filter(({ row }) => row.is_sibling === 1);
   if (siblings.length > 0) await addWasteOfAll(transaction, seqs(siblings));

@@ -4,7 +4,7 @@ import type { RolloutId, WorkerId } from '@millrace/protocol';
 import type { NewEvent, TrafficNotes } from '../../store.ts';
 import type { Transaction } from '../../transaction.ts';
 import type { TurnAppend } from '../../turn-log.ts';
-import { noteTrafficTogether } from '../kept-loads.ts';
+import { noteTrafficTogether } from './kept-loads.ts';
 
 export async function appendEventsTogether(transaction: Transaction, requests: readonly (readonly NewEvent[])[]): Promise<undefined[]> {
   for (const event of requests.flat()) await transaction.appendEvent(event);
@@ -23,7 +23,7 @@ interface AppendRequest {
   readonly appends: readonly TurnAppend[];
 }
 
-interface RunningRow {
+interface LoggingRow {
   readonly seq: number;
   readonly id: RolloutId;
   readonly worker: WorkerId;
@@ -40,7 +40,7 @@ export async function appendTurnsTogether(transaction: Transaction, requests: re
   const live = new Set((await transaction.all<{ id: WorkerId }>(liveSql, workers)).map(({ id }) => id));
   const ids = JSON.stringify(requests.flatMap(({ appends }) => appends.map(({ id }) => id)));
   const runningSql = `SELECT seq, id, worker, attempt FROM rollouts WHERE id = ${toIds} AND state = 'run'`;
-  const running = new Map((await transaction.all<RunningRow>(runningSql, ids)).map((row) => [row.id, row]));
+  const running = new Map((await transaction.all<LoggingRow>(runningSql, ids)).map((row) => [row.id, row]));
   const held = requests.map(({ worker, appends }) =>
     appends.flatMap((append) => {
       const row = running.get(append.id);

@@ -1,10 +1,10 @@
 // The load of each backend in PostgreSQL: read from totals that triggers keep, so that it costs the same however many rollouts run. In a
 // transaction that places several rollouts, those before count too.
 
-import type { BackendLoad } from '../backends/placements.ts';
-import { type LoadRow, noteErrors, toLoad } from '../rows/operations/placements.ts';
-import type { TrafficNotes } from '../store.ts';
-import type { Transaction } from '../transaction.ts';
+import type { BackendLoad } from '../../backends/placements.ts';
+import { type LoadRow, noteErrors, toLoad } from '../../rows/operations/placements.ts';
+import type { TrafficNotes } from '../../store.ts';
+import type { Transaction } from '../../transaction.ts';
 
 export async function readKeptLoads(transaction: Transaction): Promise<BackendLoad[]> {
   return (await transaction.all<LoadRow>('SELECT id, in_flight, tokens FROM backend_loads ORDER BY id')).map(toLoad);

@@ -1,9 +1,9 @@
 // Which calls of workers run in sets: those that wait at the same moment, each kind as one statement, in one message. What a set leaves
 // without a reply needs more than the usual case.
 
-import { defaultRouting } from '../backends/routing.ts';
-import type { Writes } from '../rows/operations.ts';
-import type { Session } from './engine/session.ts';
+import { defaultRouting } from '../../backends/routing.ts';
+import type { Writes } from '../../rows/operations.ts';
+import type { Session } from '../engine/session.ts';
 
 const setCalls = ['renew', 'reportGate', 'move', 'place'] as const;
 type SetCall = (typeof setCalls)[number];
@@ -36,8 +36,12 @@ const rows: { readonly [Name in SetCall]: (request: RequestOf<Name>) => Record<s
   }),
   reportGate: ({ worker, pause, generating }) => ({ worker, pause, generating }),
   move: ({ claim: { id, worker, attempt }, to, isRepeated }) => ({ id, worker, attempt, state: to, again: isRepeated }),
-  place: ({ claim: { id, worker, attempt }, options: { exclude = [], isSticky = false, tokens, routing = defaultRouting } }) => ({
-    ...{ id, worker, attempt, exclude, tokens, sticky: isSticky },
+  place: ({
+    claim: { id, worker, attempt },
+    isRepeated,
+    options: { exclude = [], isSticky = false, tokens, routing = defaultRouting },
+  }) => ({
+    ...{ id, worker, attempt, exclude, tokens, sticky: isSticky, again: isRepeated },
     ...{ affinity: routing.affinityBound, spill_factor: routing.spillFactor, spill_rollouts: routing.spillRollouts },
   }),
 };

@@ -8,17 +8,17 @@ import type { PipelineConfig } from './attempt/pipeline-config.ts';
 
 const namesMs = 5000;
 
-interface LeaseDeps {
+interface RenewalDeps {
   readonly store: Pick<WorkerStore, 'renew'>;
   readonly config: Pick<PipelineConfig, 'leaseMs' | 'maxLosses' | 'retryDelayMs'>;
   readonly clock: Clock;
 }
 
-export class Lease {
-  readonly #deps: LeaseDeps;
+export class LeaseRenewal {
+  readonly #deps: RenewalDeps;
   #namedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(deps: LeaseDeps) {
+  constructor(deps: RenewalDeps) {
     this.#deps = deps;
   }
 

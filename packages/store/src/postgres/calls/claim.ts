@@ -2,8 +2,8 @@
 // claim together never wait for each other and never take the same rollout. With several machines, siblings go where siblings run.
 
 import type { RolloutId } from '@millrace/protocol';
-import { longestPassMs } from '../claim.ts';
-import { groupTaskColumn, toSubmission } from '../rows/operations/batch/group-task.ts';
+import { longestPassMs } from '../../claim.ts';
+import { groupTaskColumn, toSubmission } from '../../rows/operations/batch/group-task.ts';
 import {
   type ClaimEngine,
   type ClaimRequest,
@@ -11,11 +11,11 @@ import {
   type QueuedRow,
   queuedColumns,
   toClaimed,
-} from '../rows/operations/claims.ts';
-import { appendMoved, toMove } from '../rows/operations/transitions.ts';
-import type { ClaimedRollout } from '../store.ts';
-import type { Transaction } from '../transaction.ts';
-import { fromStoredName, hasLabels } from '../work-class.ts';
+} from '../../rows/operations/claims.ts';
+import { appendMoved, toMove } from '../../rows/operations/transitions.ts';
+import type { ClaimedRollout } from '../../store.ts';
+import type { Transaction } from '../../transaction.ts';
+import { fromStoredName, hasLabels } from '../../work-class.ts';
 import { type DueClass, divideTurns } from './divide-turns.ts';
 
 /** More classes than any claim has room for: the first of each rank matter. */

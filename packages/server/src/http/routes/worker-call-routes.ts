@@ -2,12 +2,12 @@
 // each kind of call as one statement where it has one; here nothing waits for company.
 
 import { messageOf, RolloutError } from '@millrace/protocol';
-import { eventsWait, isCallName, runWorkerCall, type Store, StoreFault, toWireFault, workerWire } from '@millrace/store';
+import { eventsWait, isWorkerCall, runWorkerCall, type Store, StoreFault, toWireFault, workerWire } from '@millrace/store';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type AppContext, closedSignal } from '../context/context.ts';
+import { shareReads } from '../machines/shared-reads.ts';
 import { workerCallsPath } from '../request/auth.ts';
-import { shareReads } from './shared-reads.ts';
 
 /** A trajectory of a million tokens with its texts is far smaller. */
 const mostBytes = 512 << 20;
@@ -57,7 +57,7 @@ async function answer(request: FastifyRequest, reply: FastifyReply, context: App
 }
 
 async function runCall(name: string, json: unknown, call: { readonly store: Store; readonly attachment: Uint8Array | undefined }) {
-  if (!isCallName(name)) throw new RolloutError('not-found', `no such call of workers: ${name}`);
+  if (!isWorkerCall(name)) throw new RolloutError('not-found', `no such call of workers: ${name}`);
   try {
     return await runWorkerCall(name, json, call);
   } catch (error) {

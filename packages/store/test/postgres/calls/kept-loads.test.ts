@@ -5,9 +5,9 @@ import { after, describe, test } from 'node:test';
 import { type BackendId, backendId, workerId } from '@millrace/protocol';
 import { makeFailure, makeRollout, PostgresServer, skipPostgres } from '@millrace/testkit';
 import pg from 'pg';
-import type { ClaimedRollout, Store } from '../../src/store.ts';
-import { openPostgresBed } from './bed.ts';
-import { schemaOf } from './log-transaction.ts';
+import type { ClaimedRollout, Store } from '../../../src/store.ts';
+import { openPostgresBed } from '../bed.ts';
+import { schemaOf } from '../log-transaction.ts';
 
 const leaseMs = 60_000;
 const ids = ['a', 'b', 'c'] as const;
@@ -79,7 +79,7 @@ describe('the loads of backends in PostgreSQL', { skip: skipPostgres }, () => {
     assert.deepEqual(await seen(), [{ id: 'a', in_flight: '1' }], 'its own transaction sees it');
     await client.query('ROLLBACK TO one');
     await place('r1', 'b');
-    await client.query(`SELECT append_log('[]', '{}', 'none'); COMMIT`);
+    await client.query(`SELECT log_changes('[]', '{}', 'none', '{}', true); COMMIT`);
     await client.query('BEGIN');
     await place('r1', 'c');
     await client.query('ROLLBACK');

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type DueClass, divideTurns } from '../../src/postgres/divide-turns.ts';
+import { type DueClass, divideTurns } from '../../../src/postgres/calls/divide-turns.ts';
 
 const makeClass = (seq: number, changes: Partial<DueClass> = {}): DueClass => ({
   ...{ seq, rank: 0, weight: 1, active: 0, due: 10, served: 0 },

@@ -14,11 +14,11 @@ export interface HeadRow {
   readonly hosts: readonly string[] | null;
 }
 
-interface Demand {
+interface PlaceDemand {
   readonly host: string | undefined;
 }
 
-interface ChooseOptions<Claimer extends Demand> {
+interface ChooseOptions<Claimer extends PlaceDemand> {
   /** One place each, in the order in which they are served. */
   readonly demands: readonly Claimer[];
   /** What was passed over since then or earlier goes first. */
@@ -32,7 +32,7 @@ interface ChosenRows<Claimer> {
 }
 
 /** `head` is in the order of `seq`. */
-export function chooseRows<Claimer extends Demand>(
+export function chooseRows<Claimer extends PlaceDemand>(
   head: readonly HeadRow[],
   { demands, passedAt }: ChooseOptions<Claimer>,
 ): ChosenRows<Claimer> {
