@@ -201,7 +201,7 @@ describe('the dashboard', { skip: skipBrowser, timeout: 600_000 }, () => {
     await page.waitForSelector('.row .tag');
     await page.keyboard.press('/');
     await page.keyboard.type('broken-setup');
-    await page.getByText('3 match').waitFor();
+    await page.getByText(/^3 match/).waitFor();
     await page.getByRole('listbox').focus();
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Enter');

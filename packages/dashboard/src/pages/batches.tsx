@@ -38,7 +38,9 @@ export function BatchesPage() {
                       </th>
                     ),
                   )}
-                  <th scope="col">created</th>
+                  <th scope="col" className="number">
+                    created
+                  </th>
                 </tr>
               </thead>
               <tbody>
@@ -88,7 +90,7 @@ function BatchRow({ batch, now }: { readonly batch: BatchView; readonly now: num
         <Reward value={batch.mean_reward} />
       </td>
       <td className="number">{formatCount(wasted)}</td>
-      <td className="faint">{formatAge(Date.parse(batch.created_at), now)}</td>
+      <td className="number faint">{formatAge(Date.parse(batch.created_at), now)}</td>
     </tr>
   );
 }

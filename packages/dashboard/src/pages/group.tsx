@@ -41,26 +41,28 @@ export function GroupPage({ id, query }: GroupPageProps) {
       </div>
       <ErrorNote error={error} />
       <Panel title="Siblings" aside={<span className="faint">choose two to compare</span>}>
-        <table className="table">
-          <thead>
-            <tr>
-              <th scope="col">compare</th>
-              <th scope="col">rollout</th>
-              <th scope="col">state</th>
-              {['reward', 'turns', 'sampled', 'busy'].map((name) => (
-                <th key={name} scope="col" className="number">
-                  {name}
-                </th>
+        <div className="scroll-x">
+          <table className="table">
+            <thead>
+              <tr>
+                <th scope="col">compare</th>
+                <th scope="col">rollout</th>
+                <th scope="col">state</th>
+                {['reward', 'turns', 'sampled', 'busy'].map((name) => (
+                  <th key={name} scope="col" className="number">
+                    {name}
+                  </th>
+                ))}
+                <th scope="col">ended by</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <SiblingRow key={row.id} row={row} isChosen={pair.includes(row.id)} onChoose={() => choose(row.id)} />
               ))}
-              <th scope="col">ended by</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <SiblingRow key={row.id} row={row} isChosen={pair.includes(row.id)} onChoose={() => choose(row.id)} />
-            ))}
-          </tbody>
-        </table>
+            </tbody>
+          </table>
+        </div>
         {data !== undefined && rows.length === 0 ? <Empty>No rollout of this group is kept.</Empty> : null}
       </Panel>
       {pair.length === 2 ? <Pair key={pair.join(' ')} ids={pair} rows={rows} /> : null}

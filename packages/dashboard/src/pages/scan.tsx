@@ -15,6 +15,7 @@ import { Bar, Empty, ErrorNote, Panel } from '../parts/bits.tsx';
 type Query = Readonly<Record<string, string>>;
 
 const readAtOnce = 4;
+const fillingMs = 300;
 const limits = [100, 300, 1000];
 const shownOfOne = 30;
 
@@ -162,7 +163,7 @@ function useConversations(filters: Query, most: number): Reading {
     const stopped = new AbortController();
     const { signal } = stopped;
     const readAll = async () => {
-      const { rows } = await request<BriefPage>(`/dashboard/api/rollouts${key}`, { signal });
+      const rows = await readRows(key, signal);
       const ids = rows.filter(({ ended_at, turns }) => ended_at !== null && turns > 0).map(({ id }) => id);
       const conversations: ReadConversation[] = [];
       setState({ total: ids.length, read: 0, conversations });
@@ -179,6 +180,15 @@ function useConversations(filters: Query, most: number): Reading {
     return () => stopped.abort();
   }, [key]);
   return state;
+}
+
+/** The newest that match, once the server has read all that it lists. */
+async function readRows(key: string, signal: AbortSignal): Promise<BriefPage['rows']> {
+  for (;;) {
+    const { rows, complete } = await request<BriefPage>(`/dashboard/api/rollouts${key}`, { signal });
+    if (complete || signal.aborted) return rows;
+    await new Promise((resolve) => setTimeout(resolve, fillingMs));
+  }
 }
 
 async function readConversation(id: string, signal: AbortSignal): Promise<ReadConversation[]> {

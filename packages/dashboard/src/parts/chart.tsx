@@ -87,9 +87,10 @@ function showTimes(_plot: UPlot, times: readonly number[]): string[] {
 /** A chart that has just begun is a minute wide too. */
 const leastSeconds = 60;
 
-function toTimeRange(_plot: UPlot, low: number | null, high: number | null): [number, number] {
-  const end = high ?? Date.now() / 1000;
-  return [Math.min(low ?? end, end - leastSeconds), end];
+/** From the data: for a single point, the chart would suggest a whole day. */
+function toTimeRange({ data: [times] }: UPlot): [number, number] {
+  const end = times.at(-1) ?? Date.now() / 1000;
+  return [Math.min(times[0] ?? end, end - leastSeconds), end];
 }
 
 function toOptions(element: HTMLElement, { lines, isTime = true, height = 150, from, to, points, xLabel }: ChartProps): UPlot.Options {

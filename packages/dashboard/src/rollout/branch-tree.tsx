@@ -40,10 +40,10 @@ export function BranchTree({ tree, branch, onChange }: BranchTreeProps) {
   );
 }
 
-function describe({ parent, shared, sampled, turns, reason, reward }: BranchNode): string {
+function describe({ parent, shared, sampled, turns, role, reason, reward }: BranchNode): string {
   return [
     parent === undefined ? '' : `leaves ${parent + 1} after ${formatCount(shared)} tokens`,
-    reason === undefined || reason === 'opening' ? '' : toHarmless(reason),
+    reason === undefined || reason === 'opening' || reason === role ? '' : toHarmless(reason),
     `${turns} ${turns === 1 ? 'turn' : 'turns'}`,
     `${formatCount(sampled)} sampled`,
     reward === undefined ? '' : `reward ${formatNumber(reward)}`,
