@@ -1,6 +1,6 @@
 // Reads the cost of other processes from /proc.
 
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 /** CPU time so far, user and system, in milliseconds (in steps of 10). */
 export function readCpuMs(pid: number): number {
@@ -14,6 +14,27 @@ interface SpentCpu {
   readonly childrenMs: number;
   /** What both spent in the kernel. */
   readonly kernelMs: number;
+}
+
+/** CPU time so far (in steps of 10 ms). With its spawner, which starts sandboxes for it and waits for them. */
+export function readWorkerCpu(pid: number): SpentCpu {
+  const all = [pid, ...listChildren(pid).filter(isSpawner)].map(readSpentCpu);
+  const sum = (field: keyof SpentCpu) => all.reduce((total, spent) => total + spent[field], 0);
+  return { ownMs: sum('ownMs'), childrenMs: sum('childrenMs'), kernelMs: sum('kernelMs') };
+}
+
+function listChildren(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+  );
+}
+
+function isSpawner(pid: number): boolean {
+  try {
+    return /\/executor[^/]*\0spawn\0/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
+  } catch {
+    return false; // it has ended
+  }
 }
 
 /** CPU time so far (in steps of 10 ms). */

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SubmissionInput } from '@millrace/protocol';
 import { openFakeBackendProcess, qwen3Folder, TestService } from '@millrace/testkit';
-import { readParent, readSpentCpu } from '../report/processes.ts';
+import { readParent, readSpentCpu, readWorkerCpu } from '../report/processes.ts';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
 
 const turns = 3;
@@ -56,7 +56,7 @@ interface CostedProcesses {
 
 /** What is only counted for the whole machine is corrected by what it counted per second before and after. */
 async function measure({ workers, server }: CostedProcesses, run: () => Promise<void>): Promise<RoundCost> {
-  const read = () => ({ workers: workers.map(readSpentCpu), server: server === undefined ? none : readSpentCpu(server) });
+  const read = () => ({ workers: workers.map(readWorkerCpu), server: server === undefined ? none : readSpentCpu(server) });
   const before = await measureBackground();
   const [startMs, first, start] = [performance.now(), read(), readMachine()];
   await run();

@@ -32,10 +32,10 @@ async function readParents(): Promise<Map<number, number>> {
   return new Map(pids.map((pid, index) => [pid, Number(lines[index]?.slice(lines[index].lastIndexOf(')') + 2).split(' ')[1])]));
 }
 
-/** The child of this process that is an ancestor of the first process of the sandbox. */
+/** The ancestor of the first process of the sandbox that the spawner, a child of this process, has started. */
 function findHolder(parents: ReadonlyMap<number, number>, pid: number): number {
-  const parent = parents.get(pid);
-  return parent === undefined || parent <= 1 || parent === process.pid ? pid : findHolder(parents, parent);
+  const parent = parents.get(pid) ?? 0;
+  return parent <= 1 || parents.get(parent) === process.pid ? pid : findHolder(parents, parent);
 }
 
 function listTree(parents: ReadonlyMap<number, number>, root: number): number[] {

@@ -9,19 +9,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/** Where bwrap reads the filter of system calls. */
-enum { filter_file = 4 };
+/** Where bwrap reads the filter of system calls, and a priority that is lower than a worker's: agents, or many starts at once, must not delay it. */
+enum { filter_file = 4, niceness = 10 };
 
-static bool write_file_at(const char *folder, const char *name, const char *text) {
-  char path[4096];
-  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) return false;
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
+static bool write_text(const char *path, int flags, const char *text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC | flags, 0644);
   bool is_written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
   if (fd >= 0) close(fd);
   return is_written;
+}
+
+static bool write_file_at(const char *folder, const char *name, const char *text) {
+  char path[4096];
+  return snprintf(path, sizeof path, "%s/%s", folder, name) < (int)sizeof path && write_text(path, 0, text);
 }
 
 /**
@@ -69,6 +73,30 @@ static void close_above(unsigned last) {
   for (long fd = (long)last + 1, end = sysconf(_SC_OPEN_MAX); fd < end; fd += 1) close((int)fd);
 }
 
+/** What the steps before have named. */
+struct steps {
+  const char *file;
+  int flags;
+  uid_t owner;
+};
+
+static bool give(const char *path, uid_t owner) { return owner == (uid_t)-1 || chown(path, owner, owner) == 0; }
+
+/** An option that is no step is taken later. */
+static bool take_step(struct steps *steps, const char *name, const char *value) {
+  if (strcmp(name, "owner") == 0) steps->owner = (uid_t)strtoul(value, NULL, 10);
+  else if (strcmp(name, "create") == 0 || strcmp(name, "file") == 0) {
+    steps->file = value;
+    steps->flags = name[0] == 'c' ? O_CREAT | O_EXCL : 0;
+  } else if (strcmp(name, "text") == 0)
+    return steps->file != NULL && write_text(steps->file, steps->flags, value) && (steps->flags == 0 || give(steps->file, steps->owner));
+  else if (strcmp(name, "try") == 0) return steps->file != NULL && (write_text(steps->file, steps->flags, value) || true);
+  else if (strcmp(name, "own") == 0) return give(value, steps->owner);
+  else if (strcmp(name, "make") == 0) return mkdir(value, 0777) == 0;
+  else if (strcmp(name, "group") == 0) return enter_group(value);
+  return true;
+}
+
 static const char *find(char **options, const char *name) {
   for (; strcmp(options[0], "--") != 0; options += 2)
     if (strcmp(options[0], name) == 0) return options[1];
@@ -85,8 +113,9 @@ int enter_and_become(char **options) {
   while (command[0] != NULL && command[1] != NULL && strcmp(command[0], "--") != 0) command += 2;
   if (command[0] == NULL || command[1] == NULL) return fail("options", "");
   close_above(find(options, "keep") != NULL ? 3 : 2);
+  struct steps steps = {.owner = (uid_t)-1};
   for (char **at = options; at < command; at += 2)
-    if (strcmp(at[0], "group") == 0 && !enter_group(at[1])) return fail("group", at[1]);
+    if (!take_step(&steps, at[0], at[1])) return fail(at[0], strcmp(at[0], "text") == 0 && steps.file != NULL ? steps.file : at[1]);
   // When the machine runs out of memory, the kernel kills a sandbox before a worker. Some containers do not allow it.
   write_file_at("/proc/self", "oom_score_adj", "500");
   const char *mounts = find(options, "mounts"), *files = find(options, "files"), *data = find(options, "data");
@@ -97,6 +126,7 @@ int enter_and_become(char **options) {
   if (files != NULL && !limit(RLIMIT_NOFILE, files)) return fail("limit of files", files);
   if (data != NULL && !limit(RLIMIT_DATA, data)) return fail("limit of data", data);
   if (user != NULL && !become_user(user)) return fail("user", user);
+  if (getpriority(PRIO_PROCESS, 0) < niceness) setpriority(PRIO_PROCESS, 0, niceness);
   execvp(command[1], command + 1);
   fprintf(stderr, "%s: %s\n", command[1], errno == ENOENT ? "not found" : strerror(errno));
   return errno == ENOENT ? 127 : 126; // as in a shell

@@ -4,8 +4,14 @@
 #define MILLRACE_ENTER_H
 
 /**
- * Becomes a program under the limits that its options name, in any order, up to `--`:
- *   group FOLDER     enter this control group; repeated
+ * Becomes a program after the steps that its options name, up to `--`. These are taken in their order, and may be repeated:
+ *   owner UID        of the files that follow
+ *   create FILE      make this file, with the `text` that follows
+ *   own PATH         give this to the owner
+ *   make FOLDER      make this control group
+ *   file FILE        write the `text` that follows to it, or `try` to
+ *   group FOLDER     enter this control group
+ * And these after them, in any order:
  *   mounts FILE      enter this mount namespace
  *   files NUMBER     open files, at most
  *   data BYTES       the memory of each process, at most

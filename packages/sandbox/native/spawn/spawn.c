@@ -16,7 +16,7 @@
 #include "../base/loop.h"
 #include "../enter/enter.h"
 
-enum { kept_error = 4096, kept_report = 4096, max_message = 1 << 20, niceness = 10, report_file = 3 };
+enum { kept_error = 4096, kept_report = 4096, max_message = 1 << 20, report_file = 3 };
 
 /** A file of a holder that is read to its end, of which only the end is kept. */
 struct reading {
@@ -129,9 +129,7 @@ static int become_holder(char **env, char **argv, int error, int report) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
-  // In its own session: a Ctrl-C in the worker's terminal must not reach the sandbox. Lower than the worker: agents must not delay it.
-  setsid();
-  setpriority(PRIO_PROCESS, 0, niceness);
+  setsid(); // a Ctrl-C in the worker's terminal must not reach the sandbox
   int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(nothing, 1) < 0 || dup2(error, 2) < 0) return 1;
   if (report < 0) close(report_file);
@@ -192,9 +190,34 @@ static void kill_holder(const char *id) {
     if (view_is(bytes_view(&holder->id), id) && !holder->has_exited) kill(holder->child.pid, SIGKILL);
 }
 
+static bool write_new(const char *path, const char *text) {
+  int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  bool is_written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+  if (fd >= 0) close(fd);
+  return is_written;
+}
+
+/** Never what is in a folder: that could take long, and every start would wait. */
+static bool remove_one(const char *path) { return remove(path) == 0 || errno == ENOENT; }
+
+static void change_files(char **texts, size_t count) {
+  struct bytes payload = {0};
+  add_text(&payload, "done");
+  add_text(&payload, texts[1]);
+  if (strcmp(texts[0], "write") == 0 && !write_new(texts[2], texts[3])) add_text(&payload, texts[2]);
+  bool is_removal = strcmp(texts[0], "remove") == 0, has_failed = false;
+  for (size_t at = 2; is_removal && at < count; at += 1) {
+    has_failed = has_failed || !remove_one(texts[at]);
+    if (has_failed) add_text(&payload, texts[at]);
+  }
+  answer(&payload);
+}
+
 /** The worker is trusted, but a message that is not one shows that this program is not the one that it speaks to. */
 static void take(char **texts, size_t count) {
   if (count == 2 && strcmp(texts[0], "kill") == 0) return kill_holder(texts[1]);
+  if (count == 4 && strcmp(texts[0], "write") == 0) return change_files(texts, count);
+  if (count > 2 && strcmp(texts[0], "remove") == 0) return change_files(texts, count);
   size_t first = 4 + (count > 4 && strcmp(texts[0], "start") == 0 ? strtoul(texts[3], NULL, 10) : count);
   if (first + 2 >= count) exit(2);
   char **env = make((first - 4 + 1) * sizeof *env);

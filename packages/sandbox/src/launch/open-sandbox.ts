@@ -1,7 +1,6 @@
 // Opening and closing a sandbox, the same for every driver. A sandbox is recorded on disk before it starts, is ready when its executor says
 // so, is controlled over one connection, and ends with its worker, however the worker ends. A driver only decides what to start.
 
-import { chown, mkdir, writeFile } from 'node:fs/promises';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { systemClock } from '@millrace/base/clock';
@@ -60,19 +59,24 @@ export async function openSandbox(launcher: SandboxLauncher, spec: GrantedSpec, 
   let confinement: Confinement | undefined;
   let release: Launch['release'];
   try {
-    await mkdir(join(folder, 'link'));
     const launch = await launcher.prepare(spec, folder, signal);
     release = launch.release;
-    confinement = await launcher.limiter.confine({ id, folder }, launcher.isDiskInMemory ? spec.limits : { ...spec.limits, diskMiB: 0 });
-    await writeFile(join(folder, 'link/limits.json'), JSON.stringify(programLimits.parse(confinement.programLimits)));
-    await writeFile(join(folder, 'link/env.json'), JSON.stringify(launch.env));
+    confinement = launcher.limiter.confine({ id, folder }, launcher.isDiskInMemory ? spec.limits : { ...spec.limits, diskMiB: 0 });
     listener = await listen(join(folder, 'link/socket'));
-    if (launcher.agent) await giveTo(launcher.agent.uid, folder);
-    const command = confinement.enter(launch.holder, launcher.guard.namespace);
+    const steps = renderFiles(folder, {
+      env: launch.env,
+      limits: programLimits.parse(confinement.programLimits),
+      owner: launcher.agent?.uid,
+    });
+    const command = confinement.enter({ ...launch.holder, steps }, launcher.guard.namespace);
     started = startSandboxProcess(launcher.spawner, { ...launch.holder, command }, { folder, connected: listener.connection });
-    const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid)));
+    const recorded = started.inside.then((pid) => (pid === undefined ? undefined : recordProcess(folder, pid, launcher.spawner)));
     recorded.catch(() => {}); // if the start fails, the folder may be removed first
-    const sandbox = await waitUntilReady(listener, { id, folder, process: started, confinement, log, release, handedOver }, signal);
+    const sandbox = await waitUntilReady(
+      listener,
+      { id, folder, process: started, confinement, log, release, handedOver, spawner: launcher.spawner },
+      signal,
+    );
     await recorded;
     watchUse(started, confinement);
     const ms = systemClock.monotonic() - startMs;
@@ -97,10 +101,20 @@ function watchUse({ inside, ended }: SandboxProcess, confinement: Confinement): 
   });
 }
 
-/** The executor connects to the socket and reads the other files; its mount of them is read-only. */
-async function giveTo(uid: number, folder: string): Promise<void> {
-  const names = ['', 'link', 'link/limits.json', 'link/env.json', 'link/socket'];
-  await Promise.all(names.map((name) => chown(join(folder, name), uid, uid)));
+/** Of the sandbox's own folder. */
+const linkFiles = ['link/limits.json', 'link/env.json'] as const;
+
+interface LinkContent {
+  readonly limits: unknown;
+  readonly env: unknown;
+  readonly owner: number | undefined;
+}
+
+/** The executor connects to the socket and reads the other files; its mount of them is read-only. As steps of `native/enter`. */
+function renderFiles(folder: string, { limits, env, owner }: LinkContent): string[] {
+  const files = linkFiles.flatMap((name, at) => ['create', join(folder, name), 'text', JSON.stringify([limits, env][at])]);
+  if (owner === undefined) return files;
+  return ['owner', `${owner}`, ...files, ...['', 'link', 'link/socket'].flatMap((name) => ['own', join(folder, name)])];
 }
 
 interface FailedStart {
@@ -146,6 +160,7 @@ interface StartedSandbox {
   readonly confinement: Confinement;
   readonly log: Log;
   readonly release: Launch['release'];
+  readonly spawner: Spawner;
   readonly handedOver: OpenOptions['handedOver'];
 }
 
@@ -234,8 +249,11 @@ async function toDeathError({ id, process, confinement }: StartedSandbox, why: s
   return new RolloutError('sandbox-died', `sandbox ${id} died: ${why}; ${how}`);
 }
 
-async function remove({ folder, confinement, release }: StartedSandbox): Promise<void> {
-  await confinement.remove();
+/** The groups before the record of them. What the spawner cannot remove takes longer. */
+async function remove({ folder, confinement, release, spawner }: StartedSandbox): Promise<void> {
+  const files = [...linkFiles, 'link/socket', 'link', 'process', ''].map((name) => join(folder, name));
+  const left = await spawner.remove([...confinement.paths, ...files]);
+  if (confinement.paths.some((path) => left.includes(path))) await confinement.remove();
   await release?.();
-  await removeTree(folder);
+  if (left.length > 0) await removeTree(folder);
 }

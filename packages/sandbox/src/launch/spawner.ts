@@ -1,5 +1,6 @@
 // Starts the holders of sandboxes through one small native process (`native/spawn`): to start a program, the kernel copies the page tables of
 // the process that starts it, and a worker has hundreds of MiB. It ends with this process, and with it every holder that dies with its parent.
+// It also writes and removes the few small files of a sandbox: in this process, each would be some passes through the thread pool.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { Socket } from 'node:net';
@@ -32,8 +33,14 @@ interface OpenHolder {
   readonly onOrphaned: () => Promise<void>;
 }
 
+interface OpenCall {
+  readonly paths: readonly string[];
+  readonly resolve: (left: readonly string[]) => void;
+}
+
 const lengthBytes = 4;
 const message = z.union([
+  z.tuple([z.literal('done'), z.string()], z.string()),
   z.tuple([z.literal('pid'), z.string(), z.coerce.number().int().min(2)]),
   z.tuple([z.literal('report'), z.string(), z.string()]),
   z.tuple([z.literal('end'), z.string(), z.enum(['exit', 'signal']), z.coerce.number().int(), z.string()]),
@@ -42,6 +49,7 @@ const message = z.union([
 export class Spawner {
   readonly #program: string;
   readonly #holders = new Map<string, OpenHolder>();
+  readonly #calls = new Map<string, OpenCall>();
   #child: ChildProcess | undefined;
   #arrived: Buffer = Buffer.alloc(0);
   #nextId = 1;
@@ -71,7 +79,26 @@ export class Spawner {
     };
   }
 
-  /** It keeps this process alive only while a holder runs. */
+  /** Writes a new file. Returns its path if that failed. */
+  async write(path: string, text: string): Promise<string | undefined> {
+    const [left] = await this.#call('write', [path, text], [path]);
+    return left;
+  }
+
+  /** Removes files, and empty folders and control groups, one after another. Returns the first that could not be, and all after it. */
+  async remove(paths: readonly string[]): Promise<readonly string[]> {
+    return await this.#call('remove', paths, paths);
+  }
+
+  #call(what: string, texts: readonly string[], paths: readonly string[]): Promise<readonly string[]> {
+    const id = `${this.#nextId++}`;
+    const { promise, resolve } = Promise.withResolvers<readonly string[]>();
+    this.#calls.set(id, { paths, resolve });
+    this.#open().stdin?.write(encode([what, id, ...texts]));
+    return promise;
+  }
+
+  /** It keeps this process alive only while a holder runs, or a call is open. */
   #open(): ChildProcess {
     const child = this.#child ?? this.#spawn();
     this.#child = child;
@@ -90,6 +117,8 @@ export class Spawner {
     const end = (how: string) => {
       if (this.#child !== child) return;
       this.#child = undefined;
+      for (const { resolve, paths } of this.#calls.values()) resolve(paths);
+      this.#calls.clear();
       for (const [id, holder] of this.#holders) void this.#orphan(id, holder, how);
     };
     child.once('error', (error) => end(error.message));
@@ -114,16 +143,31 @@ export class Spawner {
   }
 
   #note(told: z.infer<typeof message>): void {
-    const [what, id, value] = told;
-    const holder = this.#holders.get(id);
-    if (!holder) return;
-    if (what === 'pid') return holder.onPid(value);
-    if (what === 'report') return holder.onReport(value);
-    this.#holders.delete(id);
-    if (this.#holders.size === 0 && this.#child) setHeld(this.#child, false);
-    const [, , , number, error] = told;
-    const how = value === 'signal' ? `ended by ${nameSignal(number)}` : `exit ${number}`;
-    end(holder, [how, error.trim()].filter(Boolean).join(': '));
+    const holder = this.#holders.get(told[1]);
+    switch (told[0]) {
+      case 'pid':
+        holder?.onPid(told[2]);
+        break;
+      case 'report':
+        holder?.onReport(told[2]);
+        break;
+      case 'done':
+        this.#calls.get(told[1])?.resolve(told.slice(2).map(String));
+        this.#calls.delete(told[1]);
+        this.#release();
+        break;
+      case 'end': {
+        const [, id, kind, number, error] = told;
+        this.#holders.delete(id);
+        this.#release();
+        const how = kind === 'signal' ? `ended by ${nameSignal(number)}` : `exit ${number}`;
+        if (holder) end(holder, [how, error.trim()].filter(Boolean).join(': '));
+      }
+    }
+  }
+
+  #release(): void {
+    if (this.#holders.size + this.#calls.size === 0 && this.#child) setHeld(this.#child, false);
   }
 }
 

@@ -73,14 +73,16 @@ export function listGroups(bases: readonly CgroupBase[], name: string): string[]
   return [...new Set(bases.map(({ folder }) => join(folder, name)))];
 }
 
-export async function makeGroups(bases: readonly CgroupBase[], name: string, limits: SandboxLimits): Promise<void> {
-  for (const group of listGroups(bases, name)) await mkdir(group);
-  for (const base of bases) {
-    for (const { file, value, optional } of renderSettings(base, limits)) {
-      const written = set(join(base.folder, name, file), value);
-      await (optional ? written.catch(() => {}) : written); // a kernel without swap accounting has no such file
-    }
-  }
+/** As steps of `native/enter`: they are made by the process that then enters them. */
+export function renderGroups(bases: readonly CgroupBase[], name: string, limits: SandboxLimits): string[] {
+  const groups = listGroups(bases, name);
+  const settings = bases.flatMap((base) =>
+    renderSettings(base, limits).flatMap(({ file, value, optional }) => [
+      ...['file', join(base.folder, name, file)],
+      ...[optional ? 'try' : 'text', value], // a kernel without swap accounting has no such file
+    ]),
+  );
+  return [...groups.flatMap((group) => ['make', group]), ...settings, ...groups.flatMap((group) => ['group', group])];
 }
 
 function set(file: string, value: string): Promise<void> {

@@ -1,7 +1,7 @@
 // The limits of a sandbox and how they are enforced: by control groups where this process can create them, otherwise by limits of single
 // processes. A sandbox's groups are recorded in its folder before they are created, and removed before the folder is.
 
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Log } from '@millrace/base/log';
@@ -10,7 +10,7 @@ import type { SandboxLimits } from '../config.ts';
 import type { SandboxUse } from '../sandbox.ts';
 import { openBusyWatch } from './busy-watch.ts';
 import { CallGate } from './call-gate.ts';
-import { type CgroupBase, findCgroups, listGroups, makeGroups, removeGroups } from './cgroups.ts';
+import { type CgroupBase, findCgroups, listGroups, removeGroups, renderGroups } from './cgroups.ts';
 import { openMemoryWatch } from './memory-watch.ts';
 import { openOwnLimit } from './own-limit.ts';
 import { type HolderEntry, renderEntry } from './rlimits.ts';
@@ -21,8 +21,8 @@ export interface Limiter {
   readonly bases: readonly CgroupBase[];
   /** Whether a control group limits all memory of a sandbox. Otherwise only the memory of single processes is limited. */
   readonly isMemoryBounded: boolean;
-  /** Records and creates the groups of the sandbox with this name and folder. */
-  confine(sandbox: { readonly id: string; readonly folder: string }, limits: SandboxLimits): Promise<Confinement>;
+  /** For the sandbox with this name and folder. Its groups are recorded and made by the process that enters them. */
+  confine(sandbox: { readonly id: string; readonly folder: string }, limits: SandboxLimits): Confinement;
 }
 
 /** The limits of one sandbox, set up before it starts. */
@@ -30,9 +30,11 @@ export interface Confinement {
   readonly limits: SandboxLimits;
   /** Shared by all sandboxes of the driver. */
   readonly gate: CallGate;
+  /** Its groups, and then the record of them: the order in which they are removed. */
+  readonly paths: readonly string[];
   /** Limits that no group enforces: the executor sets them on the programs that it starts. */
   readonly programLimits: ProgramLimits;
-  /** Wraps the driver's command so that its limits hold from its first instruction, in this mount namespace, and so that it inherits no file of the worker. */
+  /** Wraps the driver's command so that its groups are made and its limits hold from its first instruction, in this mount namespace, and so that it inherits no file of the worker. */
   enter(entry: HolderEntry, mounts?: string): string[];
   /** Watches the CPU time of a started sandbox, and its memory if no group limits it, given its first process. Returns what ends the watch. */
   watch(first: number): () => void;
@@ -42,6 +44,7 @@ export interface Confinement {
   isOwnLimit(errno: string | undefined): boolean;
   /** Whether the agent caused the end of the executor, as far as the kernel shows. Call it before `remove`. */
   explainEnd(how: string): AgentFault | undefined;
+  /** Kills what is left in its groups, and removes them. */
   remove(): Promise<void>;
 }
 
@@ -66,19 +69,16 @@ export async function openLimiter({ program, log }: LimiterOptions): Promise<Lim
   return {
     bases,
     isMemoryBounded,
-    async confine({ id, folder }, limits) {
+    confine({ id, folder }, limits) {
       const groups = listGroups(bases, id);
-      await writeFile(join(folder, recordName), groups.join('\n'));
-      await makeGroups(bases, id, limits).catch(async (error) => {
-        await removeGroups(groups);
-        throw error;
-      });
+      const steps = ['create', join(folder, recordName), 'text', groups.join('\n'), ...renderGroups(bases, id, limits)];
       const readUse = openUse(bases, id);
       return {
         limits,
         gate,
+        paths: [...groups, join(folder, recordName)],
         programLimits: chooseProgramLimits(bases, limits),
-        enter: (entry, mounts) => renderEntry({ program, groups, limits, isMemoryBounded }, entry, mounts),
+        enter: (entry, mounts) => renderEntry({ program, groups: steps, limits, isMemoryBounded }, entry, mounts),
         watch(first) {
           const ends = [busy.add(id), ...(isMemoryBounded ? [] : [memory.add(first, limits.memoryMiB)])];
           return () => ends.forEach((end) => void end());

@@ -18,11 +18,14 @@ export interface HolderEntry {
   readonly filter?: string;
   /** The user that it becomes, if not that of the worker. */
   readonly uid?: number;
+  /** What is made before, as steps of `native/enter`. */
+  readonly steps?: readonly string[];
 }
 
 interface HolderLimits {
   /** The executor's program. */
   readonly program: string;
+  /** Make its groups and enter them. */
   readonly groups: readonly string[];
   readonly limits: SandboxLimits;
   /** Without a group for memory, each process gets a limit of its own memory, which no program can raise. */
@@ -31,10 +34,10 @@ interface HolderLimits {
 
 /** The limits hold before the first instruction of the driver's program, and a group that cannot be entered ends it. */
 export function renderEntry({ program, groups, limits, isMemoryBounded }: HolderLimits, holder: HolderEntry, mounts?: string): string[] {
-  const { command, reportsPid, filter, uid } = holder;
+  const { command, reportsPid, filter, uid, steps = [] } = holder;
   const dataBytes = Math.max(limits.memoryMiB, leastDataMiB) * 2 ** 20;
   return [
-    ...[program, 'enter', ...groups.flatMap((group) => ['group', group])],
+    ...[program, 'enter', ...steps, ...groups],
     ...(mounts === undefined ? [] : ['mounts', mounts]),
     ...['files', String(limits.openFiles), ...(isMemoryBounded ? [] : ['data', String(dataBytes)])],
     ...[...(filter === undefined ? [] : ['filter', filter]), ...(reportsPid ? ['keep', '3'] : [])],

@@ -43,17 +43,25 @@ export function makeSandboxId(): SandboxId {
   return sandboxId.parse(`sb-${process.pid}-${startTicks.toString(36)}-${unique}`);
 }
 
+/** With the folder that it shares with its executor. */
 export async function makeSandboxFolder(runDir: string): Promise<{ id: SandboxId; folder: string }> {
   const id = makeSandboxId();
   const folder = join(runDir, id);
-  await mkdir(folder, { mode: 0o700 });
+  await mkdir(join(folder, 'link'), { recursive: true, mode: 0o700 });
   return { id, folder };
 }
 
 /** Records the first process inside the sandbox: killing it kills all of them. */
-export async function recordProcess(folder: string, pid: number): Promise<void> {
+export async function recordProcess(folder: string, pid: number, files: FileWriter): Promise<void> {
   const startTicks = readProcess(pid)?.startTicks;
-  if (startTicks !== undefined) await writeFile(join(folder, 'process'), `${pid} ${startTicks}`);
+  const path = join(folder, 'process');
+  if (startTicks !== undefined && (await files.write(path, `${pid} ${startTicks}`)) !== undefined)
+    await writeFile(path, `${pid} ${startTicks}`);
+}
+
+interface FileWriter {
+  /** Returns the path if that failed. */
+  write(path: string, text: string): Promise<string | undefined>;
 }
 
 /** Returns how many sandboxes of dead owners were removed. Any number of workers may sweep at once: one of them removes each folder. */

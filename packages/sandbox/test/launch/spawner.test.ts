@@ -37,7 +37,10 @@ test('several programs run at once, and one is killed without the others', async
   assert.equal(await killed.report, 'up\n');
   killed.kill();
   assert.equal(await killed.ended, 'ended by SIGKILL');
-  assert.deepEqual(await Promise.all(others.map(({ ended }) => ended)), Array.from({ length: 20 }, (_, at) => `exit ${at}`));
+  assert.deepEqual(
+    await Promise.all(others.map(({ ended }) => ended)),
+    Array.from({ length: 20 }, (_, at) => `exit ${at}`),
+  );
   killed.kill();
 });
 
