@@ -35,7 +35,7 @@ test('math-verify agrees on all cases but the explained ones', { timeout: 900_00
 /** The labelled pairs that nobody tuned a grader on, as what an agent says and what is expected. */
 function readHeldOut(): readonly (MathCase & { readonly isLabelledRight: boolean })[] {
   const folder = join(import.meta.dirname, '../../packages/answers/test');
-  return ['held-out.txt', 'held-out-2.txt'].flatMap((file) =>
+  return ['held-out.txt', 'held-out-2.txt', 'held-out-3.txt'].flatMap((file) =>
     readFileSync(join(folder, file), 'utf8')
       .split('\n')
       .filter((line) => /^[=!]\??\s/.test(line))
