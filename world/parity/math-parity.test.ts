@@ -1,6 +1,7 @@
 // Our comparison of short answers and math-verify agree, and every difference is one that this file explains.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { findAnswer, isSameAnswer } from '@millrace/answers';
@@ -29,6 +30,32 @@ test('math-verify agrees on all cases but the explained ones', { timeout: 900_00
   assert.deepEqual(unexplained, []);
   for (const { why, applies } of mathDifferences) assert.ok(differing.some(applies), `no case shows any more: ${why}`);
   assert.ok(differing.length < 0.15 * cases.length);
+});
+
+/** The labelled pairs that nobody tuned a grader on, as what an agent says and what is expected. */
+function readHeldOut(): readonly (MathCase & { readonly isLabelledRight: boolean })[] {
+  const folder = join(import.meta.dirname, '../../packages/answers/test');
+  return ['held-out.txt', 'held-out-2.txt', 'held-out-3.txt'].flatMap((file) =>
+    readFileSync(join(folder, file), 'utf8')
+      .split('\n')
+      .filter((line) => /^[=!]\??\s/.test(line))
+      .map((line) => {
+        const [said = '', truth = ''] = line.replace(/^[=!]\??\s/, '').split(' ;; ');
+        const text = said.startsWith('> ') ? said.slice(2).replaceAll('\\n', '\n') : said.includes('\\boxed') ? said : `\\boxed{${said}}`;
+        return { given: text, truth, isLabelledRight: line.startsWith('=') };
+      }),
+  );
+}
+
+test('of the pairs that nobody tuned on, math-verify judges more wrongly', { timeout: 900_000 }, async (context) => {
+  const pairs = readHeldOut();
+  const python = await openPython(packages);
+  const asked = pairs.map(({ given, truth }) => [given, truth]);
+  const theirs = z.array(z.boolean()).parse(await askPython(python, join(import.meta.dirname, 'math_verify_judge.py'), asked));
+  const wrong = (verdicts: readonly boolean[]) => pairs.filter(({ isLabelledRight }, at) => verdicts[at] !== isLabelledRight).length;
+  const [ours, other] = [wrong(pairs.map(isRight)), wrong(theirs)];
+  context.diagnostic(`of ${pairs.length}: ours is wrong on ${ours}, math-verify on ${other}`);
+  assert.ok(ours < other);
 });
 
 function isRight({ given, truth }: MathCase): boolean {

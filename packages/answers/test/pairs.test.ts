@@ -32,7 +32,7 @@ function isJudgedRight({ given, truth }: Pair): boolean {
   return found !== undefined && isSameAnswer(found.text, truth);
 }
 
-for (const file of ['pairs.txt', 'held-out.txt', 'held-out-2.txt'])
+for (const file of ['pairs.txt', 'held-out.txt', 'held-out-2.txt', 'held-out-3.txt'])
   test(`at most 2 % of the labelled ${file} are judged wrong, and only those that are listed`, () => {
     const pairs = readPairs(file);
     const wrong = pairs.filter((pair) => isJudgedRight(pair) !== pair.isRight);
