@@ -20,19 +20,29 @@ interface Printed {
   readonly results: readonly { readonly id: string; readonly reward: number | null }[];
 }
 
-/** `folder` must not exist yet. */
-export async function runFirstReward(page: string, options: { readonly folder: string; readonly tarball: string }): Promise<Printed> {
+interface FirstRewardOptions {
+  /** It must not exist yet. */
+  readonly folder: string;
+  readonly tarball: string;
+  /** A running vLLM of this machine, and the model's name; a fake with a scripted agent by default. */
+  readonly vllm?: { readonly url: string; readonly model: string };
+}
+
+export async function runFirstReward(page: string, options: FirstRewardOptions): Promise<Printed> {
   const blocks = readBlocks(page);
   await mkdir(join(options.folder, 'tmp'), { recursive: true });
   const path = join(options.folder, 'empty');
   await mkdir(path);
-  await using vllm = await openVllm();
+  await using fake = options.vllm ? undefined : await openVllm();
+  const vllm = options.vllm ?? { url: fake?.url ?? '', model };
   const port = await chooseFreePort('127.0.0.1');
-  const hub = await makeHubCache(join(options.folder, 'hub'));
+  const hub = join(options.folder, 'hub');
+  if (fake) await fillHubCache(hub);
   const env = { MILLRACE_URL: `http://127.0.0.1:${port}`, HF_HUB_CACHE: hub, TMPDIR: join(options.folder, 'tmp') };
   const places: readonly [string, string][] = [
     ['npm install millrace', `npm install --prefer-offline --no-audit --no-fund ${options.tarball}`],
     ['http://127.0.0.1:8000', vllm.url],
+    [model, vllm.model],
     ['npx millrace serve', `exec npx millrace serve --port ${port}`],
   ];
   const commands = blocks.map((block) => places.reduce((text, [written, meant]) => text.replaceAll(written, meant), block));
@@ -72,13 +82,12 @@ async function openVllm(): Promise<FakeBackend> {
 }
 
 /** What `vllm serve` leaves in the hub cache of the machine that it runs on. */
-async function makeHubCache(folder: string): Promise<string> {
+async function fillHubCache(folder: string): Promise<void> {
   const repository = join(folder, `models--${model.replace('/', '--')}`);
   await mkdir(join(repository, 'refs'), { recursive: true });
   await mkdir(join(repository, 'snapshots'));
   await writeFile(join(repository, 'refs/main'), '0123abcd');
   await symlink(qwen3Folder(), join(repository, 'snapshots/0123abcd'));
-  return folder;
 }
 
 /** Resolves when it listens; a reader waits for the same. */

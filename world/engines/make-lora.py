@@ -1,4 +1,5 @@
-"""Writes a LoRA adapter for the tests' model into a folder: small random weights on two projections of every layer."""
+"""Writes a LoRA adapter for the tests' model into a folder: small random weights on two projections of every layer. A third argument is
+their seed."""
 
 import json
 import sys
@@ -10,11 +11,11 @@ from safetensors.torch import save_file
 RANK = 8
 
 
-def main(model: Path, folder: Path) -> None:
+def main(model: Path, folder: Path, seed: int = 7) -> None:
     config = json.loads((model / "config.json").read_text())
     hidden, heads = config["hidden_size"], config["num_attention_heads"]
     sizes = {"q_proj": hidden, "v_proj": hidden // heads * config["num_key_value_heads"]}
-    torch.manual_seed(7)
+    torch.manual_seed(seed)
     weights = {}
     for layer in range(config["num_hidden_layers"]):
         for name, out in sizes.items():
@@ -37,4 +38,4 @@ def main(model: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:]))

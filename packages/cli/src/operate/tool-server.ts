@@ -1,7 +1,7 @@
 // `millrace tool-server`: lends the sandboxes of this machine to agents that run elsewhere, over VeRL-Tool's protocol.
 
 import { findCgroups } from '@millrace/sandbox';
-import { openProcessLog, openToolServer } from '@millrace/server';
+import { checkPort, openProcessLog, openToolServer } from '@millrace/server';
 import { type Arguments, type Command, type Io, UsageError } from '../command/command.ts';
 import { configOptions, onStopAsked, toConfig } from './config-options.ts';
 
@@ -23,6 +23,8 @@ export const toolServerCommand: Command = {
 
 async function runToolServer(args: Arguments, io: Io): Promise<number> {
   const config = toConfig(args, io, { 'http.host': args.text('host'), 'http.port': args.count('port', 0) ?? 5000 });
+  const port = await checkPort(config.http.host, config.http.port);
+  if (port.level === 'fail') throw new Error(`${port.seen}; ${port.remedy}`);
   await findCgroups({ enter: true });
   const stop = Promise.withResolvers<void>();
   const release = onStopAsked(io, (times) => (times > 1 ? process.exit(130) : stop.resolve()));

@@ -140,7 +140,7 @@ function toStrings(source: string): string[][] {
 }
 
 /** A value that a message fills in: a number, a name, an address, a quotation. */
-const value = /[\d"/\\.:=[\]_$]|[A-Z]|^[-–+]|^\W*$|^(bubblewrap|bwrap|apptainer|logprobs)$/;
+const value = /[\d"/\\.:=[\]_$]|[A-Z]|^[-–+]|^\W*$|^(bubblewrap|bwrap|apptainer|logprobs|vllm,?|sglang,?)$/;
 
 /** Whether one string of the code has all words of the part that are no values, in its pieces. */
 function isPrinted(part: string, strings: readonly (readonly string[])[]): boolean {

@@ -16,6 +16,7 @@ interface BackupReport {
 /** Throws if `target` exists. A backup that fails leaves no file. */
 export function backupStore(path: string, target: string): BackupReport {
   if (existsSync(target)) throw new Error(`${target} exists: name a new file`);
+  if (!existsSync(dirname(target))) throw new Error(`${target} cannot be written: there is no folder ${dirname(target)}`);
   const partial = `${target}.partial`;
   rmSync(partial, { force: true });
   createFile(partial);

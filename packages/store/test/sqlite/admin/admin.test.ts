@@ -150,6 +150,7 @@ test('a backup made while the service writes has every rollout up to one moment 
   assert.equal(singles.length % 2, 0, 'a submission of two is there as a whole or not at all');
   assert.deepEqual(await copy.trajectory(makeRollout('r0').id), await bed.store.trajectory(makeRollout('r0').id));
   assert.throws(() => backupStore(bed.path, target), /backup\.db exists: name a new file/);
+  assert.throws(() => backupStore(bed.path, '/nope/b.db'), /\/nope\/b\.db cannot be written: there is no folder \/nope$/);
   assert.equal((await readStoreStats(target)).canCompact, true);
 });
 

@@ -25,7 +25,7 @@ import { type EntryDeps, type OpenEntry, openEntry, openPlainEntry } from './ope
 import { type PoolOptions, poolDefaults } from './pool-options.ts';
 import { checkHealth, type ProbeGate, tryOut } from './probe.ts';
 import { isUp, toOwnView } from './record-view.ts';
-import { probeServer } from './server-probe.ts';
+import { checkEngine, probeServer } from './server-probe.ts';
 import { SessionFinisher } from './session-finisher.ts';
 import { Traffic } from './traffic.ts';
 
@@ -280,7 +280,11 @@ export class BackendPool implements AsyncDisposable {
       waitForPolicy: async (options) => await this.#gate?.opened(options),
       tryOut: async (id, { signal }) => {
         using pass = await this.#gate?.pass({ signal });
-        await tryOut(find(id).backend, { ...common, signal, ...definedOf({ cut: pass?.cut, adapter: pass?.adapter }) });
+        const { record, backend } = find(id);
+        await tryOut(backend, { ...common, signal, ...definedOf({ cut: pass?.cut, adapter: pass?.adapter }) }).catch(async (error) => {
+          await checkEngine(record, { clock: this.#clock, signal }); // one of another kind refuses for a reason that misleads
+          throw error;
+        });
       },
       breakAfter: this.#options.breakAfter ?? poolDefaults.breakAfter,
       machine: this.#options.machine,

@@ -218,7 +218,7 @@ export async function probeNewServer(server: AskedServer, options: ServerProbeOp
  * Throws with the right dialect in `details` if the server is of another kind: it would fail all other questions for reasons that mislead.
  * The dialects prorl and chat are spoken by any.
  */
-async function checkEngine(server: AskedServer, options: Pick<ServerProbeOptions, 'clock' | 'signal'>): Promise<void> {
+export async function checkEngine(server: AskedServer, options: Pick<ServerProbeOptions, 'clock' | 'signal'>): Promise<void> {
   const dispatcher = new Agent();
   try {
     const engine = await within({ ...options, timeoutMs: joinTimeoutMs }, (signal) => readEngine(openAsk(server, { signal, dispatcher })));

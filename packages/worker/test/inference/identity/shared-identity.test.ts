@@ -129,3 +129,27 @@ test('a server that is restarted during a pause has the weights that the resume 
   assert.deepEqual([engine.generation, policyVersions], [2, { first: 1, last: 1 }]);
   assert.equal((await bed.readHealth())?.brokenAtMs, undefined);
 });
+
+test('a server of another engine in its place is named as what it is, not by the route that it lacks', async () => {
+  await using bed = await Bed.open(0);
+  const fake = await openFake({ engine: 'vllm' });
+  await bed.store.joinBackend(record(fake.url));
+  await using _other = await restart(fake, { engine: 'sglang' });
+  const probed = Promise.withResolvers<string>();
+  const { store } = bed;
+  const placements = new Proxy(store, {
+    get(target, name) {
+      const method = Reflect.get(target, name);
+      if (typeof method !== 'function') return method;
+      return (...args: unknown[]) => {
+        const [, options] = args as Parameters<Store['breakBackend']>;
+        if (name === 'breakBackend' && options.isProbe) probed.resolve(options.error);
+        return method.apply(target, args);
+      };
+    },
+  });
+  await bed.store.breakBackend(id, { error: 'connect ECONNREFUSED' });
+  await using pool = new BackendPool({ log: silentLog, pace: new Pace(), placements });
+  pool.update(await bed.store.backends());
+  assert.match(await probed.promise, /^its server is sglang, which the dialect vllm cannot call; add it again without a dialect/);
+});
