@@ -34,8 +34,11 @@ process.exitCode = isPassed ? 0 : 1;
 
 /** In a process of its own: the time limit of a test file looks at all children of the process that runs the tests, and engines live longer. */
 async function runLane(name: string, args: readonly string[]): Promise<number> {
-  const options = { stdio: ['ignore', 'pipe', 'inherit'], signal: failed.signal } as const;
-  const tests = spawn(process.execPath, ['scripts/world-tests.ts', ...args], options).on('error', () => undefined); // aborted
+  const tests = spawn(process.execPath, ['scripts/world-tests.ts', ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    signal: failed.signal,
+  });
+  tests.on('error', () => undefined); // aborted
   for await (const line of createInterface({ input: tests.stdout })) console.log(given.length > 0 ? line : `${name} │ ${line}`);
   if (tests.exitCode === null && tests.signalCode === null) await once(tests, 'exit');
   return tests.exitCode ?? 1;

@@ -1,10 +1,10 @@
 // `millrace export`: rollouts with their trajectories as one HTML page to send to a colleague, or as data; from a service, a store or files.
 
 import { writeFile } from 'node:fs/promises';
+import { readVersion } from '@millrace/base/version';
 import { toAtif } from '@millrace/dashboard';
 import { toExportedPage, type ViewSource } from '@millrace/server';
 import { type Arguments, type Command, type Io, serviceOptions, UsageError } from '../command/command.ts';
-import { readVersion } from '../command/version.ts';
 import { toBytes, toCount } from '../terminal/text.ts';
 import { type ExportSource, openCountedSource, openExportSource, readIfKept } from './export-source.ts';
 import { pathOptions } from './view.ts';
