@@ -32,7 +32,7 @@ console.log(
 );
 process.exitCode = isPassed ? 0 : 1;
 
-/** In a process of its own: the time limit of a test file looks at all children of the process that runs the tests, and engines live longer. */
+/** In its own process: the time limit of a test file looks at all children of the process that runs the tests, and engines live longer. */
 async function runLane(name: string, args: readonly string[]): Promise<number> {
   const tests = spawn(process.execPath, ['scripts/world-tests.ts', ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -47,7 +47,7 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   },
   view: {
     summary: 'Shows the results in a file, a folder or a store in the browser, without a service.',
-    load: async () => (await import('./rollouts/view.ts')).viewCommand,
+    load: async () => (await import('./look/view.ts')).viewCommand,
   },
   eval: {
     summary: 'Measures the policy on a fixed set of tasks: mean reward, pass@k, and what failed.',
@@ -83,11 +83,11 @@ export const commands: Readonly<Record<string, CommandEntry>> = {
   },
   export: {
     summary: 'Writes rollouts with their trajectories as one HTML page to send to a colleague, or as JSON or ATIF.',
-    load: async () => (await import('./rollouts/export.ts')).exportCommand,
+    load: async () => (await import('./look/export.ts')).exportCommand,
   },
   scan: {
     summary: 'Searches conversations for refusals, loops, broken environments and your own patterns.',
-    load: async () => (await import('./rollouts/scan.ts')).scanCommand,
+    load: async () => (await import('./look/scan.ts')).scanCommand,
   },
   cancel: {
     summary: 'Cancels rollouts, a batch, or everything that is queued.',

@@ -87,8 +87,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const { openApp } = await import('./http/app.ts'); // a worker loads no HTTP server
   const app = await openApp({
     ...{ store, tail, scenarios, taskFiles, log, loopLag, probe, server, leadership },
-    config: config.http,
-    clock: systemClock,
+    ...{ config: config.http, clock: systemClock },
     sandboxes: describeSandboxes(config),
     workerSettings: (wire) => toWorkerSettings(config, wire),
     tokenizer: config.model.tokenizer,

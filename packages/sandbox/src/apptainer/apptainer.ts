@@ -57,8 +57,7 @@ export async function openApptainerDriver(options: ApptainerOptions): Promise<Sa
     runDir,
     log,
     limiter,
-    spawner: new Spawner(program),
-    guard: await openDeviceGuard(),
+    ...{ spawner: new Spawner(program), guard: await openDeviceGuard() },
     isDiskInMemory: access !== undefined && !access.hasLoop,
     async prepare(spec, folder, signal) {
       await using stack = new AsyncDisposableStack(); // released if a later step fails
