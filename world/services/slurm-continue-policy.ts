@@ -2,7 +2,7 @@
 
 import { type Policy, renderCall } from '@millrace/testkit';
 
-export const longTurns = 40;
+export const longTurns = 12;
 
 const step = (turn: number) =>
   renderCall('bash', {

@@ -1,4 +1,4 @@
-// Jobs of two minutes on a real Slurm carry rollouts of four minutes to their end: at each time limit the workers save what runs and hand it
+// Jobs of two minutes on a real Slurm carry longer rollouts to their end: at each time limit the workers save what runs and hand it
 // back, and the next allocation goes on from there, in other jobs and run folders.
 
 import assert from 'node:assert/strict';
@@ -27,7 +27,7 @@ test('jobs of two minutes carry longer rollouts to their end, with every file an
   const note = (text: string) => console.log(`${((performance.now() - startedAt) / 1000).toFixed(0)} s: ${text}`);
   await using cluster = await SlurmCluster.open({ nodes: 3, cpus: 4 });
   const { millrace } = await prepareDeployment(cluster, {
-    ...{ name, leaseMs: 5000, workerNodes: 1, graceSeconds: 30, time: '2:00', driver: 'bubblewrap', latencyMs: 5000 },
+    ...{ name, leaseMs: 5000, workerNodes: 1, graceSeconds: 30, time: '2:00', driver: 'bubblewrap', latencyMs: 10_000 },
     policy: 'world/services/slurm-continue-policy.ts',
   });
   const before = await listRunFolders(name);

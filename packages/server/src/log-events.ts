@@ -47,10 +47,7 @@ export const logEvents = {
     means: 'The list of rollouts that the dashboard shows could not be read from the store. Rollouts go on.',
     hint: 'Read `error`. The list is read again when somebody opens the dashboard.',
   },
-  'checkpoint-share-failed': {
-    means: 'A checkpoint could not be copied to the folder that all machines see: only the machine that took it has it.',
-    hint: 'Check `pipeline.checkpointsFolder`: its mount, its free space, and who may write there.',
-  },
+  'checkpoint-share-failed': { means: 'Only the machine that took a checkpoint has it.', hint: 'Check `pipeline.checkpointsFolder`.' },
   'clock-jump': {
     means: 'The date of this machine stepped. Leases start again, and retention waits for as long as anything is kept.',
     hint: 'Let a time service slew the clock instead of stepping it. No action is needed for rollouts.',

@@ -66,8 +66,8 @@ export interface ResumePoint {
   readonly isFork: boolean;
 }
 
-/** After this many attempts in a row that added no turn, the state itself may be what ends them. */
-const mostIdleAttempts = 3;
+/** After this many attempts in a row that added no turn, the state itself may be what ends them. Some may only have been handed back. */
+const mostIdleAttempts = 6;
 
 interface FindOptions {
   /** What earlier attempts logged. */

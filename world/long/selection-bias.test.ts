@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import type { Scenario } from '@millrace/scenarios';
 import { renderCall } from '@millrace/testkit';
 import { z } from 'zod';
-import type { Worker } from '../../../src/pipeline/worker.ts';
-import { finish, WorkerBed } from '../worker-bed.ts';
+import type { Worker } from '../../packages/worker/src/pipeline/worker.ts';
+import { finish, WorkerBed } from '../../packages/worker/test/pipeline/worker-bed.ts';
 
 const rollouts = 24;
 const lengths = { short: 3, long: 24 };
