@@ -36,6 +36,7 @@ import { WebhookTargets } from './batches/webhook-target.ts';
 import type { ServiceConfig } from './config.ts';
 import { runHousekeeping } from './housekeeping.ts';
 import type { AppOptions } from './http/app.ts';
+import { openMetrics } from './http/metrics/metrics.ts';
 import { checkListen } from './http/request/auth.ts';
 import { openServiceStore, openWorkerStore } from './open-stores.ts';
 import type { OpenedModel } from './worker-channel.ts';
@@ -70,7 +71,8 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   checkListen(config.http);
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openServiceStore(config, log));
+  const metrics = openMetrics();
+  const store = stack.use(await openServiceStore(config, { log, observer: metrics.store }));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
   const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, toBuiltIn(config, log)));
@@ -86,7 +88,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   await leadership.start();
   const { openApp } = await import('./http/app.ts'); // a worker loads no HTTP server
   const app = await openApp({
-    ...{ store, tail, scenarios, taskFiles, log, loopLag, probe, server, leadership },
+    ...{ store, tail, scenarios, taskFiles, log, loopLag, probe, server, leadership, metrics },
     config: config.http,
     clock: systemClock,
     sandboxes: describeSandboxes(config),
