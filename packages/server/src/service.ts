@@ -79,10 +79,9 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
-  const probe: AppOptions['probe'] = async (backend) => {
-    const isPaused = (await store.policy()).state !== 'running';
-    return await probeNewServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
-  };
+  const toOptions = async () => ({ tokenizer: model?.tokenizer, isPaused: (await store.policy()).state !== 'running' });
+  const probe: AppOptions['probe'] = async (backend) =>
+    await probeNewServer(backend, { clock: systemClock, signal, ...(await toOptions()) });
   const server = toServerId(config);
   const leadership = stack.use(new Leadership({ store, server, clock: systemClock, log }));
   await leadership.start();
@@ -103,8 +102,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     keeper.push(events);
     webhooks.push(events);
   });
-  keeper.start();
-  webhooks.start();
+  for (const one of [keeper, webhooks]) one.start();
   const closing = new AbortController();
   const housekeeping = runHousekeeping(store, { config, log, leadership, signal: closing.signal, onLock: (ms) => app.noteRetention(ms) });
   stack.defer(async () => {

@@ -19,7 +19,7 @@ interface OpenStoreOptions {
   readonly log: Log;
   readonly limits?: DiskLimits;
   readonly blobs?: BlobStore;
-  /** Told of every call and transaction. */
+  /** Called for every call and transaction. */
   readonly observer?: StoreObserver;
   /** Which changes wake this process early; all unless set. */
   readonly hints?: HintScope;
