@@ -79,13 +79,16 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     connections.onOutage((ms) => guard.noteStall(ms));
     // While it was down, no worker could renew its lease.
     if (options.clock === systemClock && uptimeMs < freshStartMs) guard.noteStall(freshStartMs);
+    // Workers that have servers in place of the store could not renew theirs while there was no server.
+    const isServer = (options.hints ?? 'all') === 'all';
+    if (isServer && ((await read('leadUntilMs')) ?? Number.POSITIVE_INFINITY) < clock.now()) guard.noteStall(freshStartMs);
     const blobs = options.blobs && new TrajectoryBlobs(options.blobs, storeId);
     const hints = new Hints({ log, lastEventId: () => read('lastEventId'), watch: connections.onNotification });
     const readBytes = rememberFor(sizeFreshMs, () => read('databaseBytes'));
     const readSize = async () => ({ fileBytes: await readBytes(), walBytes: 0, reusableBytes: 0, freeBytes: Number.MAX_SAFE_INTEGER });
     const links = { writer: observeLink<Writes>(writer, options.observer), reader: observeLink<Reads>(reader, options.observer) };
     const parts = { clock, ...links, guard, budget: new DiskBudget(limits), blobs, hints, readSize };
-    if (options.hints !== undefined && options.hints !== 'all') return new RowStore(parts);
+    if (!isServer) return new RowStore(parts);
     const takeDuty: RowStore['takeDuty'] = (request) => writer.call('takeDuty', request, clock.now());
     const sequencer = new Sequencer({ address: options.address, channel: connections.channel, log, takeDuty });
     sequencer.start();
