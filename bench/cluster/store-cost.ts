@@ -25,7 +25,6 @@ const cases: readonly CostCase[] = [
   { what: '20 workers with the store itself', workers: 20, rollouts: 100, isDirect: true },
   { what: '20 workers through a server', workers: 20, rollouts: 100, isDirect: false },
   { what: '200 workers through a server', workers: 200, rollouts: 600, isDirect: false },
-  { what: '1,000 workers through a server', workers: 1_000, rollouts: 2_000, isDirect: false },
 ];
 const backends = 64;
 const submittedTogether = 1_000;

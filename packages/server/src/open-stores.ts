@@ -9,6 +9,7 @@ import {
   openRemoteStore,
   openStore,
   type Store,
+  type StoreObserver,
   toDiskLimits,
   toStoreAddress,
   type WorkerStore,
@@ -16,11 +17,15 @@ import {
 import type { ServiceConfig } from './config.ts';
 
 /** The store of a configuration. */
-export async function openServiceStore(config: ServiceConfig, log: Log, hints: HintScope = 'all'): Promise<Store> {
+export async function openServiceStore(
+  config: ServiceConfig,
+  { log, observer }: { readonly log: Log; readonly observer?: StoreObserver },
+  hints: HintScope = 'all',
+): Promise<Store> {
   const limits = toDiskLimits(config.store);
   const blobs = await openBlobs(config.store.blobs, process.env);
   const onDeath = (error: Error) => exit(error, log);
-  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs }), clock: systemClock, log, hints, onDeath });
+  return await openStore(toStoreAddress(config), { limits, ...definedOf({ blobs, observer }), clock: systemClock, log, hints, onDeath });
 }
 
 interface WorkerStoreOptions {
@@ -36,7 +41,7 @@ export async function openWorkerStore(
   hints: HintScope = 'work',
 ): Promise<WorkerStore> {
   const { servers } = config.store;
-  return servers.length === 0 ? await openServiceStore(config, log, hints) : openRemoteStore({ servers, key, log });
+  return servers.length === 0 ? await openServiceStore(config, { log }, hints) : openRemoteStore({ servers, key, log });
 }
 
 /** Without its store, a process would look healthy and do nothing. Its supervisor starts it again, and nothing is lost. */

@@ -36,6 +36,7 @@ import { WebhookTargets } from './batches/webhook-target.ts';
 import type { ServiceConfig } from './config.ts';
 import { runHousekeeping } from './housekeeping.ts';
 import type { AppOptions } from './http/app.ts';
+import { openMetrics } from './http/metrics/metrics.ts';
 import { checkListen } from './http/request/auth.ts';
 import { openServiceStore, openWorkerStore } from './open-stores.ts';
 import type { OpenedModel } from './worker-channel.ts';
@@ -70,23 +71,23 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
   checkListen(config.http);
   const { log } = options;
   await using stack = new AsyncDisposableStack();
-  const store = stack.use(await openServiceStore(config, log));
+  const metrics = openMetrics();
+  const store = stack.use(await openServiceStore(config, { log, observer: metrics.store }));
   const tail = stack.use(new EventTail({ store, after: await store.lastEventId(), clock: systemClock, log }));
   const loopLag = stack.use(openLoopLag());
   const scenarios = options.scenarios ?? (await loadScenarios(config.scenarios, toBuiltIn(config, log)));
   const taskFiles = new TaskFiles(config.sampling.taskFiles);
   const { signal } = stack.adopt(new AbortController(), (closed) => closed.abort());
   let model: OpenedModel | undefined;
-  const probe: AppOptions['probe'] = async (backend) => {
-    const isPaused = (await store.policy()).state !== 'running';
-    return await probeNewServer(backend, { clock: systemClock, signal, tokenizer: model?.tokenizer, isPaused });
-  };
+  const toOptions = async () => ({ tokenizer: model?.tokenizer, isPaused: (await store.policy()).state !== 'running' });
+  const probe: AppOptions['probe'] = async (backend) =>
+    await probeNewServer(backend, { clock: systemClock, signal, ...(await toOptions()) });
   const server = toServerId(config);
   const leadership = stack.use(new Leadership({ store, server, clock: systemClock, log }));
   await leadership.start();
   const { openApp } = await import('./http/app.ts'); // a worker loads no HTTP server
   const app = await openApp({
-    ...{ store, tail, scenarios, taskFiles, log, loopLag, probe, server, leadership },
+    ...{ store, tail, scenarios, taskFiles, log, loopLag, probe, server, leadership, metrics },
     ...{ config: config.http, clock: systemClock },
     sandboxes: describeSandboxes(config),
     workerSettings: (wire) => toWorkerSettings(config, wire),
@@ -100,8 +101,7 @@ export async function openServer(config: ServiceConfig, options: ProcessOptions)
     keeper.push(events);
     webhooks.push(events);
   });
-  keeper.start();
-  webhooks.start();
+  for (const one of [keeper, webhooks]) one.start();
   const closing = new AbortController();
   const housekeeping = runHousekeeping(store, { config, log, leadership, signal: closing.signal, onLock: (ms) => app.noteRetention(ms) });
   stack.defer(async () => {

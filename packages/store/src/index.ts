@@ -48,6 +48,7 @@ export {
 export { type RetentionAges, retentionConfig, toRetentionAges } from './retention-ages.ts';
 export type { NewRollout, RolloutRecord } from './rollout-record.ts';
 export { toRolloutView, toTime } from './rollout-view.ts';
+export type { StoreObserver } from './rows/observe-link.ts';
 export { isLostTrajectory } from './rows/stored-trajectory.ts';
 export { Leadership } from './servers/leadership.ts';
 export { backupStore, restoreStore } from './sqlite/admin/backup.ts';

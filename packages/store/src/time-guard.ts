@@ -1,7 +1,7 @@
 // Notices when time cannot be trusted, because the date stepped or the store stalled, so that no lease is revoked and no row is
 // deleted for it.
 
-import type { Clock } from '@millrace/base/clock';
+import { type Clock, systemClock } from '@millrace/base/clock';
 import type { Log } from '@millrace/base/log';
 
 /** The date may differ from the elapsed time by this much between two checks. */
@@ -28,6 +28,7 @@ export class TimeGuard {
   #jumpedBeforeMs: number | undefined;
   #hasJumped = false;
   #stallMs = 0;
+  #lookedAt = Number.POSITIVE_INFINITY;
 
   constructor({ clock, log, changedAtMs, jumpedAtMs }: TimeGuardOptions) {
     this.#clock = clock;
@@ -66,6 +67,10 @@ export class TimeGuard {
   /** Whether leases may have run out although their workers live. True until `trustLeases`. */
   doubtsLeases(leaseMs: number): boolean {
     this.#check();
+    // A process that was stopped could not renew for the workers that it serves.
+    const lookedAt = systemClock.monotonic();
+    if (lookedAt - this.#lookedAt >= leaseMs / 2) this.noteStall(lookedAt - this.#lookedAt);
+    this.#lookedAt = lookedAt;
     const hasStalled = this.#stallMs >= leaseMs / 2;
     if (hasStalled) this.#log.warn('store-stall', { stallMs: Math.round(this.#stallMs), leaseMs });
     return hasStalled || this.#hasJumped;

@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,6 +13,7 @@ import { openClient } from '@millrace/client';
 import { openServer, readConfig } from '@millrace/server';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import { writeTinyModel } from '../../src/author/local/tiny-model.ts';
+import { joinService } from '../../src/operate/join.ts';
 import { millrace, openIo } from '../fake-io.ts';
 
 const main = join(import.meta.dirname, '../../src/main.ts');
@@ -68,4 +71,35 @@ test('what a worker gets from the service holds its settings, absolute paths, an
   const wired = await client.workerSettings({ wire: 1 });
   assert.deepEqual([wired.wire, wired.local_store, wired.config.store, wired.config.data], [1, null, undefined, undefined]);
   await assert.rejects(client.workerSettings({ wire: 2 }), { code: 'conflict', message: /replace the servers by the newer version first/ });
+});
+
+test('during an upgrade a new worker gets the store itself from a server of the version before, and servers from a new one', async () => {
+  const address = 'postgres://millrace@db/millrace';
+  const toReply = (url: string, knowsWire: boolean) => {
+    const asksWire = url.includes('wire=');
+    if (asksWire && !knowsWire)
+      return { error: { code: 'bad-request', message: 'wire: unknown field', blame: 'caller', retryable: false } };
+    return asksWire ? { config: {}, wire: 1, local_store: null } : { config: { store: { address } }, local_store: null };
+  };
+  const open = async (knowsWire: boolean) => {
+    const server = createServer((request, response) => {
+      const reply = toReply(request.url ?? '', knowsWire);
+      response.writeHead('error' in reply ? 400 : 200, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  };
+  const [before, now] = [await open(false), await open(true)];
+  try {
+    const old = await joinService({ servers: [before.url] });
+    assert.deepEqual([old.store.address, old.store.servers], [address, []]);
+    const servers = [now.url, 'http://127.0.0.1:9'];
+    const joined = await joinService({ servers });
+    assert.deepEqual([joined.store.address, joined.store.servers], [undefined, servers]);
+  } finally {
+    for (const { server } of [before, now]) {
+      server.closeAllConnections();
+      server.close();
+    }
+  }
 });

@@ -50,6 +50,8 @@ export interface AppOptions {
   readonly loopLag: Pick<LoopLag, 'read'>;
   readonly server: AppContext['server'];
   readonly leadership: AppContext['leadership'];
+  /** Made before the store, which it measures. */
+  readonly metrics?: AppContext['metrics'];
 }
 
 export interface App extends FastifyInstance {
@@ -112,7 +114,7 @@ function makeContext({ tail: _, loopLag, ...options }: AppOptions, draining: Abo
     workerFeed: new WorkerFeed(store, clock),
     waiters: new EndWaiters(clock),
     recentEnds,
-    metrics: openMetrics(),
+    metrics: options.metrics ?? openMetrics(),
   };
 }
 

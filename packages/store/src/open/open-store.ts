@@ -7,6 +7,7 @@ import type { Log } from '@millrace/base/log';
 import type { BlobStore } from '../blobs/blob-store.ts';
 import type { DiskLimits } from '../disk-budget.ts';
 import type { HintScope } from '../postgres/postgres.ts';
+import type { StoreObserver } from '../rows/observe-link.ts';
 import { openSqliteStore } from '../sqlite/sqlite.ts';
 import type { Store } from '../store.ts';
 import { isPostgresAddress } from '../store-address.ts';
@@ -18,6 +19,8 @@ interface OpenStoreOptions {
   readonly log: Log;
   readonly limits?: DiskLimits;
   readonly blobs?: BlobStore;
+  /** Called for every call and transaction. */
+  readonly observer?: StoreObserver;
   /** Which changes wake this process early; all unless set. */
   readonly hints?: HintScope;
   /** Called when the store can never succeed again in this process. */

@@ -5,6 +5,7 @@
 import { sleep, systemClock } from '@millrace/base/clock';
 import type { Log } from '@millrace/base/log';
 import { messageOf, RolloutError } from '@millrace/protocol';
+import type { StoreObserver } from '../rows/observe-link.ts';
 import type { OperationLink, ReplyOf, TimedValue } from '../rows/operation-link.ts';
 import type { Operations } from '../rows/operations.ts';
 import { isTogetherCall, pickTogether, runTogether } from './calls/together.ts';
@@ -22,6 +23,7 @@ interface LinkOptions<All extends Operations> {
   readonly hasOwnTime: boolean;
   readonly channel: string;
   readonly log: Log;
+  readonly observer?: StoreObserver;
 }
 
 interface WaitingCall {
@@ -133,7 +135,8 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
 
   /** Returns the calls that have to run in a transaction of their own. */
   async #runSet(set: readonly WaitingCall[]): Promise<readonly WaitingCall[]> {
-    const { sessions, channel, hasOwnTime } = this.#options;
+    const { sessions, channel, hasOwnTime, observer } = this.#options;
+    observer?.onTick(set.length);
     const startedAt = systemClock.monotonic();
     try {
       const replies = await sessions.use((session) =>
@@ -144,6 +147,7 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
       return set.filter((_, index) => !replies.has(index));
     } catch (error) {
       if (error instanceof ConnectionLost) this.#reject(set, error);
+      else this.#options.log.info('store-collision', { error: messageOf(error), calls: [...new Set(set.map(({ name }) => name))] });
       return error instanceof ConnectionLost ? [] : set;
     }
   }
@@ -181,7 +185,8 @@ export class PostgresLink<All extends Operations> implements OperationLink<All> 
   }
 
   async #transact(session: Session, calls: readonly WaitingCall[]): Promise<CallOutcome[]> {
-    const { role, sessions, hasOwnTime } = this.#options;
+    const { role, sessions, hasOwnTime, observer } = this.#options;
+    if (role === 'writer') observer?.onTick(calls.length);
     const { nowMs, transactionId } = await sessions.begin(session, role);
     const transaction = new PostgresTransaction(session, { nowMs, mayMissMoves: sessions.hasLost });
     const outcomes = new Map<WaitingCall, CallOutcome>();

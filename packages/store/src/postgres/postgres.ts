@@ -9,6 +9,7 @@ import type { BlobStore } from '../blobs/blob-store.ts';
 import { TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
 import { Hints } from '../rows/hints.ts';
+import { observeLink, type StoreObserver } from '../rows/observe-link.ts';
 import { claim } from '../rows/operations/claims.ts';
 import { classes, load } from '../rows/operations/classes.ts';
 import { place } from '../rows/operations/placements.ts';
@@ -43,6 +44,7 @@ export interface PostgresStoreOptions {
   /** What the process is notified of; all changes unless set. */
   readonly hints?: HintScope;
   readonly limits?: DiskLimits;
+  readonly observer?: StoreObserver;
   /** Where new trajectories are kept; in their rows unless set. */
   readonly blobs?: BlobStore;
 }
@@ -77,12 +79,16 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     connections.onOutage((ms) => guard.noteStall(ms));
     // While it was down, no worker could renew its lease.
     if (options.clock === systemClock && uptimeMs < freshStartMs) guard.noteStall(freshStartMs);
+    // Workers that have servers in place of the store could not renew theirs while there was no server.
+    const isServer = (options.hints ?? 'all') === 'all';
+    if (isServer && ((await read('leadUntilMs')) ?? Number.POSITIVE_INFINITY) < clock.now()) guard.noteStall(freshStartMs);
     const blobs = options.blobs && new TrajectoryBlobs(options.blobs, storeId);
     const hints = new Hints({ log, lastEventId: () => read('lastEventId'), watch: connections.onNotification });
     const readBytes = rememberFor(sizeFreshMs, () => read('databaseBytes'));
     const readSize = async () => ({ fileBytes: await readBytes(), walBytes: 0, reusableBytes: 0, freeBytes: Number.MAX_SAFE_INTEGER });
-    const parts = { clock, writer, reader, guard, budget: new DiskBudget(limits), blobs, hints, readSize };
-    if (options.hints !== undefined && options.hints !== 'all') return new RowStore(parts);
+    const links = { writer: observeLink<Writes>(writer, options.observer), reader: observeLink<Reads>(reader, options.observer) };
+    const parts = { clock, ...links, guard, budget: new DiskBudget(limits), blobs, hints, readSize };
+    if (!isServer) return new RowStore(parts);
     const takeDuty: RowStore['takeDuty'] = (request) => writer.call('takeDuty', request, clock.now());
     const sequencer = new Sequencer({ address: options.address, channel: connections.channel, log, takeDuty });
     sequencer.start();
@@ -130,7 +136,7 @@ async function openConnections(options: PostgresStoreOptions): Promise<Connectio
     await session.listen(hints === 'work' ? toWorkChannel(channel) : channel, notifyTwice);
     notify();
   });
-  const common = { hasOwnTime, channel, log };
+  const common = { hasOwnTime, channel, log, ...definedOf({ observer: options.observer }) };
   return {
     clock: hasOwnTime ? databaseClock : options.clock,
     writer: new PostgresLink({ ...common, role: 'writer', operations: postgresWrites, sessions: writing }),

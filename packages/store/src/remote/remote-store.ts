@@ -6,6 +6,7 @@ import type { RolloutId, WorkerId } from '@millrace/protocol';
 import { definedOf, RolloutError } from '@millrace/protocol';
 import type { Claim, Ending, PackedTrajectory } from '../claim.ts';
 import { packTrajectory } from '../rows/stored-trajectory.ts';
+import { StoreFault } from '../store-fault.ts';
 import type { WorkerStore } from '../worker-store.ts';
 import { EventFollower } from './event-follower.ts';
 import { type CallerOptions, ServerCaller } from './server-caller.ts';
@@ -62,14 +63,17 @@ class RemoteStore implements WorkerStore {
   claim: WorkerStore['claim'] = async (worker, limit, labels = {}) => {
     const known = this.#claimed.get(worker) ?? new Map<RolloutId, number>();
     const held = () => [...known].map(([id, attempt]) => ({ id, attempt }));
-    const wasUnanswered = this.#unanswered.has(worker);
-    this.#unanswered.add(worker);
+    const wasUnanswered = this.#unanswered.delete(worker);
     const toRequest = (isRepeated: boolean) => ({ worker, limit, labels, ...((isRepeated || wasUnanswered) && { held: held() }) });
-    const claimed = (await this.#caller.call({ name: 'claim', toRequest })) as WorkerCallReply<'claim'>;
-    this.#unanswered.delete(worker);
-    for (const { id, attempt } of claimed) known.set(id, attempt);
-    this.#claimed.set(worker, known);
-    return claimed;
+    try {
+      const claimed = (await this.#caller.call({ name: 'claim', toRequest })) as WorkerCallReply<'claim'>;
+      for (const { id, attempt } of claimed) known.set(id, attempt);
+      this.#claimed.set(worker, known);
+      return claimed;
+    } catch (error) {
+      if (wasUnanswered || (error instanceof StoreFault && error.isUnknown)) this.#unanswered.add(worker);
+      throw error;
+    }
   };
 
   move: WorkerStore['move'] = (claim, to) => this.#again('move', (isRepeated) => ({ claim: toClaim(claim), to, isRepeated }));

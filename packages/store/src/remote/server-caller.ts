@@ -39,8 +39,8 @@ type Tried =
   | { readonly kind: 'unable'; readonly error: RolloutError }
   | { readonly kind: 'refused'; readonly error: RolloutError };
 
-/** A server that does not answer for this long is given up: a process that was stopped, a cable that was cut. */
-const answerMs = 15_000;
+/** A server that does not answer for this long is given up: a process that was stopped, a cable that was cut. Its own calls may wait ten seconds for the database. */
+const answerMs = 20_000;
 const [firstPauseMs, longestPauseMs] = [50, 1_000];
 /** After a server was left, another one is chosen at random from time to time, so that a server that comes back gets its share. */
 const stayMs = 60_000;

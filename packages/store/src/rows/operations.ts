@@ -26,7 +26,7 @@ import { backendLoads, noteTraffic, oldestOn, place } from './operations/placeme
 import { pausePolicy, policy, reportGate, resumePolicy, touch } from './operations/policy.ts';
 import { countStates, get, list, reusableBytes, trajectory } from './operations/queries.ts';
 import { expiredBatches, expiredGroups, retainBatchSlice, retainGroupSlice, retainSlice } from './operations/retention.ts';
-import { takeDuty } from './operations/servers/duties.ts';
+import { leadUntilMs, takeDuty } from './operations/servers/duties.ts';
 import {
   adoptProrlJob,
   closeProrlJob,
@@ -164,6 +164,7 @@ export const reads = {
   savedTurns,
   unanswered,
   hasEndedSo,
+  leadUntilMs,
 };
 
 export type Operations = Readonly<Record<string, (transaction: Transaction, request: never) => Promise<unknown>>>;

@@ -9,6 +9,7 @@ import type { BlobStore } from '../blobs/blob-store.ts';
 import { TrajectoryBlobs } from '../blobs/trajectory-blobs.ts';
 import { DiskBudget, type DiskLimits, unlimitedDisk } from '../disk-budget.ts';
 import { Hints } from '../rows/hints.ts';
+import { observeLink, type StoreObserver } from '../rows/observe-link.ts';
 import type { Reads, Writes } from '../rows/operations.ts';
 import { RowStore } from '../rows/row-store.ts';
 import type { Store } from '../store.ts';
@@ -25,6 +26,7 @@ interface SqliteStoreOptions {
   readonly limits?: DiskLimits;
   /** Where new trajectories are kept; in their rows unless set. */
   readonly blobs?: BlobStore;
+  readonly observer?: StoreObserver;
   /** Called when a thread of the store has died. No call can succeed any more: the process should exit. */
   readonly onDeath?: (error: Error) => void;
 }
@@ -50,7 +52,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
       return { ...onDisk, reusableBytes };
     };
     const hints = new Hints({ log, lastEventId, watch: (onChange) => watchHints(path, { log, onChange }) });
-    return new RowStore({ clock, writer, reader, guard, budget: new DiskBudget(limits), blobs, hints, readSize });
+    const links = { writer: observeLink<Writes>(writer, options.observer), reader: observeLink<Reads>(reader, options.observer) };
+    return new RowStore({ clock, ...links, guard, budget: new DiskBudget(limits), blobs, hints, readSize });
   } catch (error) {
     await Promise.all([reader[Symbol.asyncDispose](), writer[Symbol.asyncDispose]()]);
     throw error;

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { backendId, workerId } from '@millrace/protocol';
+import { backendId, type WorkerId, workerId } from '@millrace/protocol';
 import {
   makeBatch,
   makeFailure,
@@ -66,6 +66,17 @@ describe('plans in PostgreSQL', { skip: skipPostgres }, () => {
       const plans = (await readPlans(server)).slice(before);
       assert.ok(plans.length > 100, `${plans.length} plans`);
       assert.ok(plans.some((plan) => plan.includes('rollouts_due')));
+      for (const sql of [
+        'WITH locked AS',
+        'WITH head AS',
+        'x (seq bigint, state text',
+        'INSERT INTO turn_log',
+        'evaluation_samples WHERE seq = ANY',
+      ])
+        assert.ok(
+          plans.some((plan) => plan.includes(sql)),
+          `${sql}: calls of several workers ran together`,
+        );
       const whole = plans.filter((plan) => /Seq Scan on rollouts\b/.test(plan));
       assert.deepEqual(whole, []);
     });
@@ -117,6 +128,7 @@ async function work(store: Store, prefix: string): Promise<void> {
     });
     await store.reportGate(worker, { pause: 0, generating: 0 });
   }
+  await workTogether(store, [one, two], () => submit('together', 60));
   await store.expire({ leaseMs, ...rules });
   await store.dropWorker(one, rules);
   await store.oldestOn(two, [{ id: backendId.parse('b'), tokens: 100 }]);
@@ -134,4 +146,29 @@ async function work(store: Store, prefix: string): Promise<void> {
   await store.beginGroup(makeGroup(batch, 0));
   await store.settleGroup({ group: toGroup(`${batch}:0`), batch: toBatch(batch), state: 'delivered', members: [] });
   await store.retain({ endedMs: 1, eventsMs: 1 });
+}
+
+/** The same calls of both at the same moment, again and again: not every round is one tick. */
+async function workTogether(store: Store, workers: readonly WorkerId[], submitMore: () => Promise<unknown>): Promise<void> {
+  await submitMore();
+  for (let round = 0; round < 6; round += 1) {
+    const claims = (await Promise.all(workers.map((worker) => store.claim(worker, 3)))).flat();
+    for (const to of ['ready', 'run'] as const) await Promise.all(claims.map((claim) => store.move(claim, to)));
+    const turns = [{ turn: 1, body: Uint8Array.of(1) }];
+    await Promise.all([
+      ...workers.map((worker) =>
+        store.appendTurns(
+          worker,
+          claims.map(({ id, attempt }) => ({ id, attempt, after: 0, turns })),
+        ),
+      ),
+      ...claims.map((claim) => store.noteTraffic({ contexts: [{ claim, tokens: 5 }], errors: [] })),
+    ]);
+    await Promise.all(claims.map((claim) => store.move(claim, 'evaluate')));
+    const ending = { state: 'done', result: makeResult(1) } as const;
+    await Promise.all(claims.map((claim) => store.finish(claim, { ...ending, trajectory: makeTrajectory(claim.id, claim.attempt) })));
+    const [first] = claims;
+    if (first) await store.finish(first, { ...ending, trajectory: makeTrajectory(first.id, first.attempt) }, { isRepeated: true });
+    for (const worker of workers) await store.unanswered(worker, claims);
+  }
 }

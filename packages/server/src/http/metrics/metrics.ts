@@ -5,8 +5,10 @@ import { type Event, errorCodes, rolloutStates, type ServiceStatus, timings } fr
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { z } from 'zod';
 import { openBackendMetrics } from './backend-metrics.ts';
+import { openStoreMetrics, type StoreMetrics } from './store-metrics.ts';
 
 export interface Metrics {
+  readonly store: StoreMetrics;
   push(events: readonly Event[]): void;
   request(labels: { readonly method: string; readonly route: string; readonly status: number }, ms: number): void;
   /** One step of retention. */
@@ -28,6 +30,7 @@ export function openMetrics(): Metrics {
   const gauges = openGauges(service);
   const backends = openBackendMetrics(service);
   const showOwn = openOwnGauges(own);
+  const store = openStoreMetrics(own);
   const requests = new Histogram({
     name: 'millrace_http_request_seconds',
     help: 'Duration of requests; long polls have their own route label, ending in ?wait.',
@@ -42,6 +45,7 @@ export function openMetrics(): Metrics {
     registers: [own],
   });
   return {
+    store,
     push(batch) {
       batch.forEach(events);
       batch.forEach(backends.push);
@@ -183,6 +187,11 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
     new Gauge({ name: `millrace_${name}`, help, labelNames, registers: [registry] });
   const rollouts = gauge('rollouts', 'Rollouts by state.', 'state');
   const workers = gauge('workers', 'Workers by whether their lease is valid.', 'alive');
+  const machines = gauge(
+    'machines',
+    'Machines with live workers, by the version of Millrace; during an upgrade, one may count for two.',
+    'version',
+  );
   const stages = gauge('stage_rollouts', 'Active and waiting rollouts in each stage, over all live workers.', 'stage', 'what');
   const store = gauge(
     'store_bytes',
@@ -193,6 +202,9 @@ function openGauges(registry: Registry): (status: ServiceStatus) => void {
   return (status) => {
     const alive = status.workers.filter((worker) => worker.alive);
     for (const [state, count] of Object.entries(status.rollouts)) rollouts.set({ state }, count);
+    machines.reset();
+    for (const { versions, state } of status.machines ?? [])
+      if (state === 'live' || state === 'draining') for (const version of versions) machines.inc({ version });
     workers.set({ alive: 'true' }, alive.length);
     workers.set({ alive: 'false' }, status.workers.length - alive.length);
     stages.reset();

@@ -12,3 +12,8 @@ export async function takeDuty(transaction: Transaction, { name, holder, leaseMs
     SET holder = excluded.holder, until = excluded.until WHERE duties.holder = excluded.holder OR duties.until <= ? OR duties.until > ?`;
   return (await transaction.run(sql, name, holder, nowMs + leaseMs, nowMs, nowMs + leaseMs + longerLeaseMs)) > 0;
 }
+
+/** Until when a server leads, or led last; absent if none ever did. */
+export async function leadUntilMs(transaction: Transaction): Promise<number | undefined> {
+  return (await transaction.one<{ until: number }>("SELECT until FROM duties WHERE name = 'lead'"))?.until;
+}
