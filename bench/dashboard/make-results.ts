@@ -1,6 +1,6 @@
 // Made-up results, as lines that `submit --trajectories` could have written: many rollouts, and one of them, called long, with its tokens.
 
-interface ResultsOptions {
+interface MadeUpResults {
   readonly count: number;
   /** Of the trajectory of `long`. */
   readonly tokens: number;
@@ -10,7 +10,7 @@ const times = { queued_ms: 5, init_ms: 20, ready_ms: 0, cache_wait_ms: 0, evalua
 const codes = ['init-failed', 'evaluate-timeout', 'sandbox-died'] as const;
 
 /** The one with tokens is the newest. */
-export function* makeResults({ count, tokens }: ResultsOptions): Generator<string> {
+export function* makeResults({ count, tokens }: MadeUpResults): Generator<string> {
   for (let number = 1; number < count; number++) yield JSON.stringify(makeRollout(`rollout-${number}`, number));
   yield JSON.stringify({ ...makeRollout('long', 0), trajectory: makeTrajectory(tokens) });
 }

@@ -68,7 +68,7 @@ async function openPage(url: string, { index, signal }: { readonly index: number
     await reply.arrayBuffer();
   };
   const stream = async () => {
-    const { body } = await fetch(new URL('/v1/events', url), { signal });
+    const { body } = await fetch(new URL('/dashboard/api/live', url), { signal });
     for await (const _ of body ?? []);
   };
   const repeat = async (path: string, everyMs: number) => {

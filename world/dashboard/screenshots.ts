@@ -20,7 +20,7 @@ const pages = [
   { name: 'batch', address: 'batch/step-7', ready: '.sibling' },
   { name: 'branches', address: 'rollout/several-agents?branch=2', ready: '.branch-on' },
   { name: 'replay', address: 'rollout/fix-3%3A0?turn=2', ready: '.replay' },
-  { name: 'scan', address: 'scan?pattern=script', ready: '.findings li' },
+  { name: 'scan', address: 'scan?scenario=shell&pattern=guessed%3Dwrite+the+script+again', ready: '.findings li' },
   { name: 'hostile', address: 'rollout/hostile', ready: '.message-tool' },
 ] as const;
 

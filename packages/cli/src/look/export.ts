@@ -1,6 +1,7 @@
 // `millrace export`: rollouts with their trajectories as one HTML page to send to a colleague, or as data; from a service, a store or files.
 
-import { writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { open } from 'node:fs/promises';
 import { readVersion } from '@millrace/base/version';
 import { toAtif } from '@millrace/dashboard';
 import { toExportedPage, type ViewSource } from '@millrace/server';
@@ -51,13 +52,21 @@ async function runExport(args: Arguments, io: Io): Promise<number> {
   if (ids.length === 0) throw new UsageError('there is no such rollout to export');
   if (target.format === 'html' && ids.length > mostInPage)
     throw new UsageError(`${toCount(ids.length)} rollouts are too many for one page: name at most ${mostInPage}, or a --group`);
-  const text = await render(target.format, { opened, io });
-  if (target.file === '-') io.stdout.write(text);
-  else await writeFile(target.file, text);
-  io.stderr.write(
-    `${toCount(ids.length)} rollouts${target.file === '-' ? '' : ` in ${target.file}, ${toBytes(Buffer.byteLength(text))}`}\n`,
-  );
+  const bytes = await write(toTexts(target.format, { opened, io }), target.file, io);
+  io.stderr.write(`${toCount(ids.length)} rollouts${target.file === '-' ? '' : ` in ${target.file}, ${toBytes(bytes)}`}\n`);
   return 0;
+}
+
+/** Piece by piece: what a store holds does not fit in memory. Returns the number of bytes. */
+async function write(texts: AsyncIterable<string>, file: string, io: Io): Promise<number> {
+  let bytes = 0;
+  await using opened = file === '-' ? undefined : await open(file, 'w');
+  for await (const text of texts) {
+    bytes += Buffer.byteLength(text);
+    if (opened) await opened.write(text);
+    else if (!io.stdout.write(text)) await once(io.stdout, 'drain');
+  }
+  return bytes;
 }
 
 interface ExportRun {
@@ -65,12 +74,10 @@ interface ExportRun {
   readonly io: Io;
 }
 
-async function render(format: Format, { opened, io }: ExportRun): Promise<string> {
+async function* toTexts(format: Format, { opened, io }: ExportRun): AsyncIterable<string> {
   using counted = openCountedSource(opened, io);
-  if (format === 'html') return await toExportedPage(counted.source, opened.ids);
-  const lines: string[] = [];
-  for (const id of opened.ids) lines.push(...(await toLines(format, counted.source, id)));
-  return lines.map((one) => `${one}\n`).join('');
+  if (format === 'html') yield await toExportedPage(counted.source, opened.ids);
+  else for (const id of opened.ids) for (const line of await toLines(format, counted.source, id)) yield `${line}\n`;
 }
 
 async function toLines(format: 'json' | 'atif', source: ViewSource, id: string): Promise<string[]> {

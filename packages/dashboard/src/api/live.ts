@@ -78,7 +78,7 @@ export class LiveFeed {
   }
 
   async #stream(onOpen: () => void): Promise<void> {
-    const response = await fetch('/v1/events', { headers: authorization(), signal: this.#closed.signal });
+    const response = await fetch('/dashboard/api/live', { headers: authorization(), signal: this.#closed.signal });
     if (!response.ok || response.body === null) throw await toRequestError(response);
     onOpen();
     this.#set({ link: 'live', revision: this.#state.revision + 1 });

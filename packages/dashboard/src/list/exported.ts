@@ -40,7 +40,7 @@ export function openExported({ title, rollouts, pieces }: ExportedData): (path: 
       events: { events: one.events },
       pieces,
     };
-    return parts[part];
+    return Object.hasOwn(parts, part) ? parts[part] : undefined;
   };
   return (address) => {
     const [path = '', search = ''] = address.split('?', 2);

@@ -1,6 +1,6 @@
 // One rollout: what it was, how it ended, and its conversation, tokens, time line, verdict and raw data in tabs.
 
-import type { BriefPage, RolloutView, TrajectoryView } from '@millrace/protocol';
+import type { BriefPage, RolloutView, TokenPieces, TrajectoryView } from '@millrace/protocol';
 import { useEffect } from 'react';
 import { useLive, useReply } from '../api/hooks.ts';
 import { toQuery } from '../api/request.ts';
@@ -34,6 +34,11 @@ export function RolloutPage({ id, query }: { readonly id: string; readonly query
   // One that never ran has no tokens.
   const hasTokens = rollout !== undefined && rollout.ended_at !== null && (rollout.result?.tokens.prompt ?? 0) > 0;
   const { data: trajectory, error: lost } = useReply<TrajectoryView>(hasTokens ? `${path}/trajectory` : undefined);
+  // At the same time as the trajectory: they wait for the same file or row.
+  const isTokens = hasTokens && tab === 'tokens';
+  const { data: texts, error: noTexts } = useReply<TokenPieces>(
+    isTokens ? `/dashboard/api/rollouts/${encodeURIComponent(id)}/pieces` : undefined,
+  );
   const siblings = useSiblings(rollout);
   usePageKeys((key) => {
     const chosen = tabs[Number(key) - 1];
@@ -59,7 +64,14 @@ export function RolloutPage({ id, query }: { readonly id: string; readonly query
         {tab === 'verdict' ? <Verdict rollout={rollout} /> : null}
         {tab === 'raw' ? <RawData rollout={rollout} trajectory={trajectory} /> : null}
         {tab !== 'conversation' && tab !== 'tokens' ? null : (
-          <Content query={query} tab={tab} rollout={rollout} trajectory={trajectory} error={lost} />
+          <Content
+            query={query}
+            texts={noTexts === undefined ? texts : { pieces: null, reason: noTexts.message }}
+            tab={tab}
+            rollout={rollout}
+            trajectory={trajectory}
+            error={lost}
+          />
         )}
       </div>
     </div>
@@ -82,13 +94,14 @@ function useSiblings(rollout: RolloutView | undefined): readonly string[] {
 
 interface ContentProps {
   readonly query: Query;
+  readonly texts: TokenPieces | undefined;
   readonly tab: 'conversation' | 'tokens';
   readonly rollout: RolloutView;
   readonly trajectory: TrajectoryView | undefined;
   readonly error: Error | undefined;
 }
 
-function Content({ query, tab, rollout, trajectory, error }: ContentProps) {
+function Content({ query, texts, tab, rollout, trajectory, error }: ContentProps) {
   useEffect(() => {
     document.body.dataset.ready = trajectory === undefined ? '' : trajectory.rollout_id;
   }, [trajectory]);
@@ -99,7 +112,7 @@ function Content({ query, tab, rollout, trajectory, error }: ContentProps) {
   if (trajectory === undefined) return <Empty>Reading its tokens …</Empty>;
   if (tab === 'conversation' && trajectory.text_dropped)
     return <Empty>Its text was not kept (retention.textHours). Its tokens are all there.</Empty>;
-  return <TrajectoryPart query={query} tab={tab} rollout={rollout} trajectory={trajectory} />;
+  return <TrajectoryPart query={query} texts={texts} tab={tab} rollout={rollout} trajectory={trajectory} />;
 }
 
 interface TrajectoryPartProps extends Omit<ContentProps, 'error'> {
@@ -107,7 +120,7 @@ interface TrajectoryPartProps extends Omit<ContentProps, 'error'> {
 }
 
 /** The conversation or the tokens of one branch. What is shown of it is in the address, so a link shows the same. */
-function TrajectoryPart({ query, tab, rollout, trajectory }: TrajectoryPartProps) {
+function TrajectoryPart({ query, texts, tab, rollout, trajectory }: TrajectoryPartProps) {
   const tree = useBranchTree(trajectory, rollout);
   const change = (next: Record<string, string | undefined>) => location.replace(toAddress('rollout', rollout.id, { ...query, ...next }));
   const wanted = Number(query.branch ?? 1) - 1;
@@ -122,7 +135,7 @@ function TrajectoryPart({ query, tab, rollout, trajectory }: TrajectoryPartProps
   };
   if (tab === 'conversation') return <Conversation trajectory={trajectory} tree={tree} part={part} />;
   const by = [...colourings, ...trainerColourings].find((name) => name === query.colour) ?? 'mask';
-  return <TokenView trajectory={trajectory} tree={tree} part={part} by={by} onColour={(colour) => change({ colour })} />;
+  return <TokenView trajectory={trajectory} tree={tree} part={part} by={by} onColour={(colour) => change({ colour })} texts={texts} />;
 }
 
 function Head({ rollout, siblings }: { readonly rollout: RolloutView; readonly siblings: readonly string[] }) {

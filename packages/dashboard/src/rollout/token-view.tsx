@@ -31,13 +31,14 @@ interface TokenViewProps {
   readonly part: ShownPart;
   readonly by: Colouring;
   readonly onColour: (by: Colouring) => void;
+  /** Absent while they are read. */
+  readonly texts: TokenPieces | undefined;
 }
 
-export function TokenView({ trajectory, tree, part, by, onColour }: TokenViewProps) {
+export function TokenView({ trajectory, tree, part, by, onColour, texts: data }: TokenViewProps) {
   const { segments } = trajectory;
   const { branch } = part;
   const [hovered, setHovered] = useState<number | undefined>();
-  const { data } = useReply<TokenPieces>(`/dashboard/api/rollouts/${encodeURIComponent(trajectory.rollout_id)}/pieces`);
   const branches = useMemo(() => listBranches(segments), [segments]);
   const columns = useMemo(() => toColumns(segments, branches.get(branch) ?? []), [segments, branches, branch]);
   const blocks = useMemo(() => toBlocks(columns, blockSize), [columns]);

@@ -138,6 +138,14 @@ export const dashboardRoutes = {
     replies: { 200: json('The window.', briefPage) },
     errors: [],
   },
+  live: {
+    method: 'GET',
+    path: '/dashboard/api/live',
+    tag: 'service',
+    summary: 'New events as server-sent events, at most twice a second; of very many, only the newest.',
+    replies: { 200: { description: 'Like those of /v1/events.', content: { 'text/event-stream': 'text' } } },
+    errors: ['not-running'],
+  },
   summary: {
     method: 'GET',
     path: '/dashboard/api/summary',

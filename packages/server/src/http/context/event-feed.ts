@@ -1,7 +1,7 @@
 // The event log as server-sent events for any number of readers. The newest events are cached in rendered form for readers that
 // keep up. A reader that falls behind reads pages from the store at its own pace, so a slow reader costs no memory.
 
-import type { Clock } from '@millrace/base/clock';
+import { type Clock, sleep } from '@millrace/base/clock';
 import type { Event } from '@millrace/protocol';
 import type { Store } from '@millrace/store';
 
@@ -61,6 +61,20 @@ export class EventFeed {
       position = page.last;
       if (page.text !== '') yield page.text;
       else if ((await this.#change(position, signal)) === 'none') yield ': alive\n\n';
+    }
+  }
+
+  /** Of what is new from now on, at most a page every `paceMs`: a reader that only shows it costs little, however much happens. */
+  async *glance(paceMs: number, signal: AbortSignal): AsyncGenerator<string> {
+    yield ': open\n\n';
+    let position = await this.#store.lastEventId();
+    while (!signal.aborted && !this.#closed) {
+      const isNew = (await this.#change(position, signal)) === 'some';
+      position = Math.max(position, this.#newest - pageSize, this.#keptFrom ?? 0);
+      const page = isNew ? this.#recent(position) : undefined;
+      position = page?.last ?? position;
+      yield page === undefined || page.text === '' ? ': alive\n\n' : page.text;
+      await sleep(paceMs, { clock: this.#clock, signal }).catch(() => {}); // aborted: the loop ends
     }
   }
 

@@ -3,15 +3,19 @@
 import { findParts } from '@millrace/base/parts';
 import { dashboardRoutes, RolloutError } from '@millrace/protocol';
 import type { FastifyInstance } from 'fastify';
-import type { AppContext } from '../context/context.ts';
-import { unknownRollout } from '../intake/intake.ts';
+import { type AppContext, closedSignal } from '../context/context.ts';
+import { checkIntake, unknownRollout } from '../intake/intake.ts';
 import { findRight } from '../request/auth.ts';
 import { mount } from '../request/mount.ts';
+import { sendEvents } from '../request/send-events.ts';
 import { LiveIndex } from './live-index.ts';
 import { readRolloutEvents } from './rollout-events.ts';
 import { mountStaticFiles } from './static-files.ts';
 import { toSubmissionView } from './submission-view.ts';
 import { openPieces } from './token-pieces.ts';
+
+/** A page reads the state at most once a second. */
+const liveEveryMs = 500;
 
 /** The result follows the event log. */
 export async function mountDashboard(app: FastifyInstance, context: AppContext): Promise<LiveIndex> {
@@ -21,6 +25,10 @@ export async function mountDashboard(app: FastifyInstance, context: AppContext):
   await mountStaticFiles(app, findParts().dashboard);
   mount(app, dashboardRoutes.session, ({ request }) => ({ right: findRight(request, config), live: true, title: context.server }));
   mount(app, dashboardRoutes.rollouts, ({ query }) => index.open().page(query));
+  mount(app, dashboardRoutes.live, ({ reply }) => {
+    checkIntake(context);
+    return sendEvents(reply, context.feed.glance(liveEveryMs, closedSignal(reply)));
+  });
   mount(app, dashboardRoutes.summary, () => index.open().summary());
   mount(app, dashboardRoutes.task, async ({ params: { id } }) => {
     const record = await store.get(id);

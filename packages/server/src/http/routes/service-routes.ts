@@ -1,6 +1,5 @@
 // The routes for monitoring: events, status, machines, health, readiness, metrics and the OpenAPI document; and what a worker needs to join.
 
-import { Readable } from 'node:stream';
 import { sleep } from '@millrace/base/clock';
 import { messageOf, RolloutError, routes } from '@millrace/protocol';
 import { StoreError } from '@millrace/store';
@@ -11,6 +10,7 @@ import { isAlive } from '../context/status.ts';
 import { checkIntake } from '../intake/intake.ts';
 import { check } from '../request/check.ts';
 import { mount, type RouteInput } from '../request/mount.ts';
+import { sendEvents } from '../request/send-events.ts';
 import { toOpenapi } from './openapi.ts';
 
 const readyWithinMs = 2000;
@@ -38,10 +38,7 @@ async function readEvents({ query, request, reply }: RouteInput<typeof routes.re
   const after = resumed ?? query.after ?? (await context.store.lastEventId());
   const oldest = await context.store.oldestEventId();
   if (after > 0 && after + 1 < oldest) throw goneEvents(after, oldest);
-  const stream = context.feed.stream(after, closedSignal(reply));
-  // The connection closes with the stream, so that closing the app need not wait for a keep-alive connection.
-  reply.type('text/event-stream').headers({ 'cache-control': 'no-cache', 'x-accel-buffering': 'no', connection: 'close' });
-  return reply.send(Readable.from(stream, { highWaterMark: 1 }));
+  return sendEvents(reply, context.feed.stream(after, closedSignal(reply)));
 }
 
 function goneEvents(after: number, oldest: number): RolloutError {

@@ -96,6 +96,28 @@ test('a stalled reader misses nothing, and unread events are not held in memory 
   assert.ok(reads > readsWhileStalled, 'the rest was read from the store when the reader resumed');
 });
 
+test('a glance gets what is new in one piece at a time, and of very many events only the newest', async () => {
+  const store = { lastEventId: async () => 0 } as unknown as Store;
+  const waits: (() => void)[] = [];
+  const after = (_ms: number, callback: () => void) => {
+    waits.push(callback);
+    return () => {};
+  };
+  const feed = new EventFeed(store, { ...systemClock, after });
+  const stop = new AbortController();
+  const stream = feed.glance(500, stop.signal);
+  await stream.next();
+  const next = stream.next();
+  const make = (id: number) => ({ id, at: '2026-01-01T00:00:00.000Z', kind: 'policy-pause', data: {} }) as never;
+  feed.push([make(1), make(2)]);
+  assert.match((await next).value ?? '', /^id: 1\n[\s\S]*\nid: 2\n/);
+  feed.push(Array.from({ length: 2000 }, (_, index) => make(index + 3)));
+  const later = stream.next();
+  waits.at(-1)?.();
+  assert.match((await later).value ?? '', /^id: 1503\n[\s\S]*\nid: 2002\n/);
+  stop.abort();
+});
+
 test('an idle stream sends heartbeats', async () => {
   const { promise: waiting, resolve } = Promise.withResolvers<() => void>();
   const after = (ms: number, callback: () => void) => {
