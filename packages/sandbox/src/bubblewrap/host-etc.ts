@@ -4,6 +4,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { type Clock, systemClock } from '@millrace/base/clock';
 import { runProgram } from '@millrace/base/run-program';
 import { etcContent } from '../layout.ts';
 import { makeOnce } from '../run-folder/make-once.ts';
@@ -13,10 +14,17 @@ const names =
   /^(alternatives|ca-certificates|debian_version|fonts|java-.*|ld\.so\.(cache|conf|conf\.d)|localtime|magic|mime\.types|nsswitch\.conf|os-release|perl|protocols|python.*|services|terminfo|timezone)$/;
 const tlsFiles = ['ssl/certs', 'ssl/openssl.cnf'];
 
-/** Returns what finds the folder. Inside a folder of /etc, files that are added or removed at its top are noticed. */
-export function openHostEtc(runDir: string, etc = '/etc'): () => Promise<string> {
+/** Between two looks at the machine's files: each is some thirty calls of the kernel, for a folder that changes once a month. */
+const lookMs = 1000;
+
+/** Returns what finds the folder. Inside a folder of /etc, files that are added or removed at its top are noticed, within a second. */
+export function openHostEtc(runDir: string, etc = '/etc', clock: Clock = systemClock): () => Promise<string> {
   let [seen, folder]: [string, Promise<string> | undefined] = ['', undefined];
+  let lookedAtMs = Number.NEGATIVE_INFINITY;
   return () => {
+    const nowMs = clock.monotonic();
+    if (folder !== undefined && nowMs - lookedAtMs < lookMs) return folder;
+    lookedAtMs = nowMs;
     const wanted = [...readdirSync(etc).filter((name) => names.test(name)), ...tlsFiles];
     const found = wanted.flatMap((name) => describe(join(etc, name), name));
     const content = JSON.stringify([found, etcContent]);

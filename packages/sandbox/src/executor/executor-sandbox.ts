@@ -181,7 +181,7 @@ async function exec(client: ExecutorClient, argv: readonly string[], options: Ex
     method: 'exec',
     params,
     body: toBody(stdin, 'standard input'),
-    reply: execReply.refine((reply) => reply.stdout_bytes <= capBytes && reply.stderr_bytes <= capBytes + noteBytes),
+    reply: { parse: (value) => parseExec(value, capBytes) },
     maxBytes: 2 * capBytes + noteBytes,
     deadlineMs: timeoutMs + marginMs,
     expire,
@@ -195,6 +195,12 @@ async function exec(client: ExecutorClient, argv: readonly string[], options: Ex
     stderr: body.subarray(result.stdout_bytes, result.stdout_bytes + result.stderr_bytes),
     cutBytes: result.cut_bytes,
   });
+}
+
+function parseExec(value: unknown, capBytes: number) {
+  const reply = execReply.parse(value);
+  if (reply.stdout_bytes <= capBytes && reply.stderr_bytes <= capBytes + noteBytes) return reply;
+  throw new Error(`${reply.stdout_bytes} and ${reply.stderr_bytes} bytes of output where ${capBytes} were allowed`);
 }
 
 function toBody(content: Buffer | string, what: string): Buffer {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { FakeClock } from '@millrace/testkit';
 import { makeTempFolder } from '@millrace/testkit/plain';
 import { openHostEtc } from '../../src/bubblewrap/host-etc.ts';
 
@@ -35,7 +36,12 @@ test('the copy has what programs need, accounts of its own, and no key', async (
 test('a change on the machine makes a new copy, and nothing else does', async () => {
   await using temp = await makeTempFolder('etc');
   const etc = await makeEtc(temp.path);
-  const find = openHostEtc(temp.path, etc);
+  const clock = new FakeClock();
+  const look = openHostEtc(temp.path, etc, clock);
+  const find = () => {
+    clock.advance(1000);
+    return look();
+  };
   const first = await find();
   assert.equal(await find(), first);
   assert.equal(await openHostEtc(temp.path, etc)(), first);

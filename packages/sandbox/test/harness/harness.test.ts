@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { harnessCatalog } from '../../src/harness/catalog/catalog.ts';
 import { type Harness, harness, renderHarness } from '../../src/harness/harness.ts';
+import { runHarness } from '../../src/harness/run-harness.ts';
+import type { Sandbox } from '../../src/sandbox.ts';
 
 const task = { url: 'http://127.0.0.1:4000', key: 'k-1', model: 'org/model-7b', prompt: 'Say "{{key}}" \\ $HOME' };
 const smallest: Harness = harness.parse({
@@ -37,4 +39,16 @@ test('a prompt is passed as it is, also with quotes, braces and dollar signs', (
 test('an unknown placeholder, and a model that would break a configuration file, are refused', () => {
   assert.throws(() => renderHarness({ ...smallest, args: ['{{task}}'] }, task), { code: 'sandbox-refused', message: /\{\{task\}\}/ });
   assert.throws(() => renderHarness(smallest, { ...task, model: 'a"b' }), { code: 'sandbox-refused' });
+});
+
+test('a program without the C library that it is linked with is refused with what to do, and an exit of its own is not', async () => {
+  const run = (stderr: string, runtime: Harness['runtime'] = 'none') => {
+    const exec = async () => ({ exitCode: 127, timedOut: false, stdout: Buffer.alloc(0), stderr: Buffer.from(stderr), cutBytes: 0 });
+    const sandbox = { exec, writeFile: async () => {} } as unknown as Sandbox;
+    return runHarness(sandbox, { ...smallest, runtime }, { ...task, timeoutMs: 1000 });
+  };
+  const missing = 'spawn /opt/millrace/harness/bin/small ENOENT\n';
+  await assert.rejects(run(missing), { code: 'sandbox-refused', message: /small.*glibc/ });
+  assert.equal((await run(missing, 'node')).exitCode, 127);
+  assert.equal((await run('libstdc++.so.6: cannot open shared object')).kind, 'exited');
 });

@@ -37,6 +37,8 @@ const mostBytes = 64 << 20;
 const restMs = 50;
 /** The shortest patience that was measured among harnesses is 65 s. */
 const keepAliveMs = 10_000;
+/** A reply that is not streamed begins with white space, which JSON allows, once its client has waited for this long. */
+const whiteSpaceMs = 30_000;
 
 export class GatewayHost implements AsyncDisposable {
   readonly url: string;
@@ -131,13 +133,14 @@ export class GatewayHost implements AsyncDisposable {
     });
     if (!given.isStreamed) {
       const events: ReplyEvent[] = [];
+      using _ = this.#keepAlive(whiteSpaceMs, () => beginJson(response).write(' '));
       await run((event) => events.push(event), gone.signal);
-      return sendJson(response, 200, wire.toReply(joinReply(events), head));
+      return void beginJson(response).end(JSON.stringify(wire.toReply(joinReply(events), head)));
     }
     const stream = wire.openStream(head, given);
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
     response.write(stream.start());
-    using alive = this.#keepAlive(() => response.write(stream.write({ kind: 'keep-alive' })));
+    using alive = this.#keepAlive(keepAliveMs, () => response.write(stream.write({ kind: 'keep-alive' })));
     await run((event) => {
       alive.note();
       response.write(stream.write(event));
@@ -146,20 +149,20 @@ export class GatewayHost implements AsyncDisposable {
   }
 
   /** Calls back whenever nothing was written for a while. The timer is not reset by each event: when it fires, it looks how long that was. */
-  #keepAlive(write: () => void): Disposable & { note(): void } {
+  #keepAlive(everyMs: number, write: () => void): Disposable & { note(): void } {
     const { clock } = this.#options;
     let writtenAtMs = clock.monotonic();
     let stop = () => {};
     const arm = (ms: number) => {
       stop = clock.after(ms, () => {
-        const leftMs = keepAliveMs - (clock.monotonic() - writtenAtMs);
+        const leftMs = everyMs - (clock.monotonic() - writtenAtMs);
         if (leftMs > 0) return arm(leftMs);
         write();
         writtenAtMs = clock.monotonic();
-        arm(keepAliveMs);
+        arm(everyMs);
       });
     };
-    arm(keepAliveMs);
+    arm(everyMs);
     const note = () => {
       writtenAtMs = clock.monotonic();
     };
@@ -170,6 +173,8 @@ export class GatewayHost implements AsyncDisposable {
     if (error instanceof ClientGone || response.destroyed) return void response.destroy();
     if (!(error instanceof GatewayError)) this.#options.log.warn('gateway-request-failed', { error: stackOf(error) });
     const known = error instanceof GatewayError ? error : new GatewayError('failed', messageOf(error));
+    // The status of a reply that has begun with white space was 200: a broken connection is the error that every client knows.
+    if (response.headersSent && response.getHeader('content-type') === jsonType) return void response.destroy();
     if (response.headersSent) return void response.end(wire?.toStreamError(known));
     if (known.status === 429) response.setHeader('retry-after', '1');
     sendJson(response, known.status, wire ? wire.toError(known) : { error: { message: known.message, code: known.kind } });
@@ -257,8 +262,16 @@ async function readBody(request: IncomingMessage, load: GatewayLoad = { requests
   return value;
 }
 
+const jsonType = 'application/json';
+
 function sendJson(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  response.statusCode = status;
+  beginJson(response).end(JSON.stringify(body));
+}
+
+/** Of a reply that has not begun. */
+function beginJson(response: ServerResponse): ServerResponse {
+  return response.headersSent ? response : response.setHeader('content-type', jsonType);
 }
 
 function toModels(model: string, created: number) {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { silentLog } from '@millrace/base/log';
 import { FakeClock } from '@millrace/testkit';
@@ -24,7 +25,7 @@ async function openBed() {
       promptTokens: 3,
       run: async (emit: (event: unknown) => void) => {
         running.count += 1;
-        await released.promise;
+        await released.promise; // rejects if the turn fails
         emit({ kind: 'text', text: 'Hello.' });
         emit({ kind: 'end', finish: 'stop', usage: { promptTokens: 3, sampledTokens: 2 } });
       },
@@ -59,23 +60,23 @@ for (const [path, body] of streams)
     await using bed = await openBed();
     const reply = await send(`${bed.host.url}/g${path}`, body);
     assert.equal(reply.statusCode, 200);
-    let text = '';
+    let shown = '';
     reply.setEncoding('utf8').on('data', (piece: string) => {
-      text += piece;
+      shown += piece;
     });
     await untilTimers(bed.clock, 1);
-    const countEvents = () => text.split('\n').filter((line) => line.startsWith('data:')).length;
+    const countEvents = () => shown.split('\n').filter((line) => line.startsWith('data:')).length;
     const atFirst = countEvents();
     for (let waits = 1; waits <= 3; waits += 1) {
       const before = countEvents();
       bed.clock.advance(10_000);
       while (countEvents() === before) await new Promise(setImmediate);
     }
-    assert.ok(countEvents() >= atFirst + 3, text);
-    assert.doesNotMatch(text, /^:/m, 'a comment does not hold every client');
+    assert.ok(countEvents() >= atFirst + 3, shown);
+    assert.doesNotMatch(shown, /^:/m, 'a comment does not hold every client');
     bed.released.resolve();
     while (!reply.complete) await new Promise(setImmediate);
-    assert.match(text, /Hello\./);
+    assert.match(shown, /Hello\./);
   });
 
 test('the 65th request at once is asked to come again, and one after the others is answered', async () => {
@@ -84,7 +85,7 @@ test('the 65th request at once is asked to come again, and one after the others 
   const many = Array.from({ length: 64 }, () => send(url, { messages: [user] }));
   while (bed.running.count < 64) await new Promise(setImmediate);
   const late = send(url, { messages: [user] });
-  await untilTimers(bed.clock, 1);
+  await untilTimers(bed.clock, 65);
   bed.clock.advance(50);
   const refused = await late;
   assert.deepEqual([refused.statusCode, refused.headers['retry-after']], [429, '1']);
@@ -106,4 +107,32 @@ test('a WebSocket is refused so that Codex sends a request instead, a wrong key 
   assert.equal(await ask('/other/v1/chat/completions'), 410);
   bed.added[Symbol.dispose]();
   assert.equal(await ask('/g/v1/chat/completions'), 410);
+});
+
+test('a reply that is not streamed begins with white space after a while, and is broken off if its turn then fails', async () => {
+  for (const fails of [false, true]) {
+    await using bed = await openBed();
+    const reply = send(`${bed.host.url}/g/v1/chat/completions`, { messages: [user] });
+    await untilTimers(bed.clock, 1);
+    bed.clock.advance(60_000);
+    const { statusCode, headers } = await reply;
+    assert.deepEqual([statusCode, headers['content-type']], [200, 'application/json']);
+    const read = text(await reply);
+    if (!fails) {
+      bed.released.resolve();
+      assert.match(await read, /^ {2}\{/);
+      assert.equal(JSON.parse(await read).choices[0].message.content, 'Hello.');
+      continue;
+    }
+    let isOver = false;
+    const broken = assert.rejects(read, /aborted/).finally(() => {
+      isOver = true;
+    });
+    bed.released.reject(new Error('no backend'));
+    while (!isOver) {
+      bed.clock.advance(50);
+      await new Promise(setImmediate);
+    }
+    await broken;
+  }
 });
