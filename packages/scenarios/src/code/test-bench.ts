@@ -1,14 +1,16 @@
 // The sandbox in which a program is tested. What disturbed a run from outside is repeated in a fresh sandbox, so that only what the program
-// does again and again counts against it.
+// does again and again counts against it, and only if a program that does nothing is left alone for as long.
 
+import { systemClock } from '@millrace/base/clock';
 import { RolloutError } from '@millrace/protocol';
 import type { Sandbox } from '@millrace/sandbox';
 import { toStarved } from '@millrace/sandbox';
 import { toVerifierFault } from '../verifier/verifier-fault.ts';
 import { type RunList, runTests, type TestInput, type TestJob, type TestRun } from './run-tests.ts';
 
-/** How often a list is started at most. Five kills in a row are not a bad moment of the machine. */
+/** How often a list is started at most, and then the program that does nothing. */
 const tries = 5;
+const longestControlMs = 10_000;
 const sigkill = 9;
 /** CPU time of the executor and of the runner that is not in the runs. */
 const spareCpuMs = 500;
@@ -52,10 +54,13 @@ export class TestBench {
   }
 
   async #runOnce(job: TestJob, tests: readonly TestInput[], prepare: Prepare): Promise<RunList> {
+    let longestMs = 0;
     for (let number = 1; ; number += 1) {
       if (number > 1) this.#sandbox = await this.#open();
       await prepare(this.#sandbox);
+      const startedMs = systemClock.monotonic();
       const list = await runTests(this.#sandbox, job, tests, this.#signal);
+      longestMs = Math.max(longestMs, systemClock.monotonic() - startedMs);
       const { foreignOomKills } = this.#sandbox.readUse();
       if (list.runs.some(({ end }) => end === 'starved')) throw toStarved('a test got too little of this machine');
       if (!isDisturbed(list)) return charge(list, tests);
@@ -64,8 +69,22 @@ export class TestBench {
         throw new RolloutError('evaluate-disturbed', 'the runner of the tests was killed before it had started');
       if (list.unstarted) throw toVerifierFault(`the runner of the tests did not start: ${list.brokenBy}`);
       if (foreignOomKills > 0) throw new RolloutError('evaluate-disturbed', 'this machine ran out of memory during the tests');
+      if (await this.#isIdlerKilled(longestMs))
+        throw new RolloutError('evaluate-disturbed', 'this machine kills programs that do nothing, as it did those of the tests');
       return list;
     }
+  }
+
+  /** Whether a program that only sleeps, for as long as the killed ones lived, is killed as well. */
+  async #isIdlerKilled(lifeMs: number): Promise<boolean> {
+    const ms = Math.min(lifeMs, longestControlMs);
+    const job = { source: `import time\ntime.sleep(${ms / 1000})`, runtimeMiB: 64, stopEarly: true };
+    const test = { input: Buffer.alloc(0), timeMs: ms, memoryMiB: 64, outputBytes: 1000 };
+    for (let number = 1; number <= tries; number += 1) {
+      this.#sandbox = await this.#open();
+      if (isDisturbed(await runTests(this.#sandbox, job, [test], this.#signal))) return true;
+    }
+    return false;
   }
 }
 

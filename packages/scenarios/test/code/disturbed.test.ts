@@ -140,6 +140,19 @@ print(2 * n)`;
     assert.equal(error.code, 'evaluate-disturbed');
   });
 
+  test('a machine that kills every runner says nothing about the program', async () => {
+    await using opened = new AsyncDisposableStack();
+    const open = async () => {
+      const sandbox = opened.use(await bed.open());
+      const exec: typeof sandbox.exec = (argv, options) => sandbox.exec(['timeout', '-s', 'KILL', '1', ...argv], options);
+      return { ...sandbox, readUse: () => sandbox.readUse(), exec, [Symbol.asyncDispose]: () => sandbox[Symbol.asyncDispose]() };
+    };
+    const bench = await TestBench.open(open, undefined);
+    const test = { input: Buffer.alloc(0), timeMs: 1000, memoryMiB: 256, outputBytes: 100 };
+    const run = bench.run({ source: 'import time\ntime.sleep(3)', stopEarly: false }, [test]);
+    await assert.rejects(run, { code: 'evaluate-disturbed', message: /kills programs that do nothing/ });
+  });
+
   test('a runner that is always killed before it starts is not blamed on the verifier', async () => {
     await using opened = new AsyncDisposableStack();
     const open = async () => {
