@@ -31,6 +31,7 @@ const withTorch = (trainer: string, packageName: string, versions: readonly stri
 
 export const matrix: readonly Cell[] = [
   ...plain('openenv', 'openenv', ['0.9.0', '0.10.0'], ['3.11', '3.12']),
+  // 0.3.1 has no `resolve_agent`, so the oldest is the newest.
   ...plain('verifiers', 'verifiers', ['0.4.0'], ['3.11', '3.12']),
   ...plain('harbor', 'harbor', ['0.24.0', '0.25.0'], ['3.12']).map((cell) => ({
     ...cell,
