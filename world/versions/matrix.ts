@@ -31,7 +31,8 @@ const withTorch = (trainer: string, packageName: string, versions: readonly stri
 
 export const matrix: readonly Cell[] = [
   ...plain('openenv', 'openenv', ['0.9.0', '0.10.0'], ['3.11', '3.12']),
-  ...plain('verifiers', 'verifiers', ['0.3.1', '0.4.0'], ['3.11', '3.12']),
+  // 0.3.1 has no `resolve_agent`, so the oldest is the newest.
+  ...plain('verifiers', 'verifiers', ['0.4.0'], ['3.11', '3.12']),
   ...plain('harbor', 'harbor', ['0.24.0', '0.25.0'], ['3.12']).map((cell) => ({
     ...cell,
     requirements: join(trainers, 'harbor/harbor.txt'),
@@ -42,10 +43,10 @@ export const matrix: readonly Cell[] = [
   ...['1.0.0', '1.0.2'].map(
     (version) => ({ ...plain('agent-lightning', 'agentlightning', [version], ['3.12'])[0], test: gateway }) as Cell,
   ),
-  ...withTorch('trl', 'trl', ['1.14.2', '1.16.0'], torchTrainers),
-  ...withTorch('verl', 'verl', ['0.9.0', '0.9.1'], torchTrainers),
+  ...withTorch('trl', 'trl', ['1.16.0'], torchTrainers),
+  ...withTorch('verl', 'verl', ['0.9.1'], torchTrainers),
   ...withTorch('skyrl', 'skyrl', ['0.3.0'], torchTrainers),
-  ...withTorch('tinker', 'tinker-cookbook', ['0.5.4', '0.5.8', '0.6.1'], join(trainers, 'tinker/tinker.txt')),
+  ...withTorch('tinker', 'tinker-cookbook', ['0.5.8', '0.6.1'], join(trainers, 'tinker/tinker.txt')),
 ];
 
 export function nameOf({ trainer, version, python }: Cell): string {

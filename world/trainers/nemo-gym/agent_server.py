@@ -13,6 +13,7 @@ import time
 import urllib.request
 from typing import Any
 
+from nemo_gym import global_config
 from nemo_gym.base_resources_server import BaseVerifyResponse
 from nemo_gym.global_config import GlobalConfigDictParserConfig, get_global_config_dict
 from nemo_gym.rollout_collection import RolloutCollectionHelper
@@ -33,7 +34,9 @@ def main() -> None:
     command = [sys.executable, "-m", "millrace_trainers.nemo_gym", "--port", str(port), "--tries", "2"]
     with subprocess.Popen(command, stdout=sys.stderr) as server:
         try:
-            start_head(given["config"].replace("9007", str(port)), head_port)
+            # Since 0.7, collection reaches an agent only through an environment server.
+            config = given["config"] + (given["fronted"] if hasattr(global_config, "ENVIRONMENT_SERVER_TYPE_KEY_NAME") else "")
+            start_head(config.replace("9007", str(port)), head_port)
             wait_for(f"http://127.0.0.1:{port}/", server)
             print(json.dumps(asyncio.run(collect(given["tasks"]))))
         finally:

@@ -23,6 +23,14 @@ const report = z.object({
 });
 
 const setup = 'millrace:\n  responses_api_agents:\n    millrace:\n      host: 127.0.0.1\n      port: 9007';
+/** The same process, as the environment server in front of its own agent. */
+const fronted = `
+millrace_environment:
+  environment_servers:
+    millrace:
+      host: 127.0.0.1
+      port: 9007
+      agent_server: {type: responses_api_agents, name: millrace}`;
 
 const head = {
   trainer: 'NeMo Gym and NeMo RL',
@@ -32,7 +40,7 @@ const head = {
   limits: [
     'NeMo RL takes one sequence per rollout: of a rollout with branches it gets the last one, and `branches` says how many there are.',
     'It has no field for a rollout without a reward: such a rollout is sampled again, up to `--tries` times, and then `/run` fails.',
-    'NeMo Gym 0.5 and later need Python 3.13.14, and were not tried.',
+    'NeMo Gym 0.5 and later need Python 3.13.14. Since 0.7 the same process is also named as the environment server of its agent: `millrace_environment: {environment_servers: {millrace: {host: 127.0.0.1, port: 9007, agent_server: {type: responses_api_agents, name: millrace}}}}`.',
     'NeMo RL itself is not on PyPI (0.0.0 is a placeholder).',
   ],
 };
@@ -44,7 +52,7 @@ const { prove, settle } = openAdapterTrial('nemo-gym', head, {
   script: 'agent_server.py',
   python: { requirements: 'nemo-gym.txt', torch: false, base },
   report,
-  input: () => ({ tasks: runs, config: setup }),
+  input: () => ({ tasks: runs, config: setup, fronted }),
 });
 
 prove('rollouts', 'the turns that /run returns are those of the ledger, and NeMo Gym validates them', async ({ found, client }) => {
