@@ -24,7 +24,7 @@ interface StreamReaderOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Dispose it when the call has ended, also when it failed: whoever watches its tokens gets those that had arrived. */
+/** Dispose it when the call has ended, also when it failed: a caller that watches its tokens gets those that had arrived. */
 export class StreamReader implements Disposable {
   /** In base64, as the stream had them. */
   experts: readonly Buffer[] | undefined;

@@ -68,7 +68,7 @@ test('chunks that arrive while the waiting ones are read are read after them', a
   );
 });
 
-test('whoever watches the tokens of a call that breaks gets all that had arrived', () => {
+test('a caller that watches the tokens of a call that breaks gets all that had arrived', () => {
   const clock = new FakeClock();
   const seen: number[] = [];
   const watched = { ...request, onTokens: (ids: Int32Array) => void seen.push(...ids) };

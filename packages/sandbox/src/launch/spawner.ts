@@ -142,22 +142,22 @@ export class Spawner {
     }
   }
 
-  #note(told: z.infer<typeof message>): void {
-    const holder = this.#holders.get(told[1]);
-    switch (told[0]) {
+  #note(answer: z.infer<typeof message>): void {
+    const holder = this.#holders.get(answer[1]);
+    switch (answer[0]) {
       case 'pid':
-        holder?.onPid(told[2]);
+        holder?.onPid(answer[2]);
         break;
       case 'report':
-        holder?.onReport(told[2]);
+        holder?.onReport(answer[2]);
         break;
       case 'done':
-        this.#calls.get(told[1])?.resolve(told.slice(2).map(String));
-        this.#calls.delete(told[1]);
+        this.#calls.get(answer[1])?.resolve(answer.slice(2).map(String));
+        this.#calls.delete(answer[1]);
         this.#release();
         break;
       case 'end': {
-        const [, id, kind, number, error] = told;
+        const [, id, kind, number, error] = answer;
         this.#holders.delete(id);
         this.#release();
         const how = kind === 'signal' ? `ended by ${nameSignal(number)}` : `exit ${number}`;

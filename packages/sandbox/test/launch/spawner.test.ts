@@ -27,7 +27,7 @@ test('what a program reports arrives while it runs, and its end with its standar
   const ended = await holder.ended;
   const [, number, group, session] = /^exit 3: bad: (\d+) \(sh\) R \d+ (\d+) (\d+) /.exec(ended) ?? assert.fail(ended);
   assert.equal(Number(number), await holder.pid);
-  assert.deepEqual([group, session], [number, number], 'it has a session of its own');
+  assert.deepEqual([group, session], [number, number], 'it has its own session');
 });
 
 test('several programs run at once, and one is killed without the others', async () => {
