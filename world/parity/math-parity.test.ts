@@ -32,7 +32,7 @@ test('math-verify agrees on all cases but the explained ones', { timeout: 900_00
   assert.ok(differing.length < 0.15 * cases.length);
 });
 
-/** The labelled pairs that nobody tuned a grader on, as what an agent says and what is expected. */
+/** The labelled pairs that no one tuned a grader on, as what an agent says and what is expected. */
 function readHeldOut(): readonly (MathCase & { readonly isLabelledRight: boolean })[] {
   const folder = join(import.meta.dirname, '../../packages/answers/test');
   return ['held-out.txt', 'held-out-2.txt', 'held-out-3.txt'].flatMap((file) =>
@@ -47,7 +47,7 @@ function readHeldOut(): readonly (MathCase & { readonly isLabelledRight: boolean
   );
 }
 
-test('of the pairs that nobody tuned on, math-verify judges more wrongly', { timeout: 900_000 }, async (context) => {
+test('of the pairs that no one tuned on, math-verify judges more wrongly', { timeout: 900_000 }, async (context) => {
   const pairs = readHeldOut();
   const python = await openPython(packages);
   const asked = pairs.map(({ given, truth }) => [given, truth]);
