@@ -38,8 +38,7 @@ interface ApptainerOptions {
 }
 
 export async function openApptainerDriver(options: ApptainerOptions): Promise<SandboxDriver> {
-  const { log, apptainerPath = findApptainer() ?? 'apptainer' } = options;
-  const { config = sandboxConfig.parse({}) } = options;
+  const { log, apptainerPath = findApptainer() ?? 'apptainer', config = sandboxConfig.parse({}) } = options;
   const runDir = await openRunFolder(options.runDir);
   refuseSeparators(runDir);
   const executor = await blame('sandbox-start-failed', () => writeExecutorFiles(runDir));

@@ -8,7 +8,7 @@ import { constants } from 'node:os';
 import { z } from 'zod';
 
 /** A holder that was started. None of these rejects. */
-export interface SpawnedHolder {
+interface SpawnedHolder {
   /** Undefined if it could not be started. */
   readonly pid: Promise<number | undefined>;
   /** What it wrote to file descriptor 3; undefined if nothing is read there, or it ended before. */
@@ -33,7 +33,7 @@ interface OpenHolder {
   readonly onOrphaned: () => Promise<void>;
 }
 
-interface OpenCall {
+interface FileChange {
   readonly paths: readonly string[];
   readonly resolve: (left: readonly string[]) => void;
 }
@@ -49,7 +49,7 @@ const message = z.union([
 export class Spawner {
   readonly #program: string;
   readonly #holders = new Map<string, OpenHolder>();
-  readonly #calls = new Map<string, OpenCall>();
+  readonly #calls = new Map<string, FileChange>();
   #child: ChildProcess | undefined;
   #arrived: Buffer = Buffer.alloc(0);
   #nextId = 1;
