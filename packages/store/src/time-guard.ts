@@ -6,6 +6,8 @@ import type { Log } from '@millrace/base/log';
 
 /** The date may differ from the elapsed time by this much between two checks. */
 const toleranceMs = 1000;
+/** A server looks at the leases every second: twice that is no sign that it was stopped. */
+const longestGapMs = 3000;
 
 interface TimeGuardOptions {
   readonly clock: Clock;
@@ -69,7 +71,7 @@ export class TimeGuard {
     this.#check();
     // A process that was stopped could not renew for the workers that it serves.
     const lookedAt = systemClock.monotonic();
-    if (lookedAt - this.#lookedAt >= leaseMs / 2) this.noteStall(lookedAt - this.#lookedAt);
+    if (lookedAt - this.#lookedAt >= Math.max(leaseMs / 2, longestGapMs)) this.noteStall(lookedAt - this.#lookedAt);
     this.#lookedAt = lookedAt;
     const hasStalled = this.#stallMs >= leaseMs / 2;
     if (hasStalled) this.#log.warn('store-stall', { stallMs: Math.round(this.#stallMs), leaseMs });

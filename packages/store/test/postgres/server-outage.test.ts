@@ -28,8 +28,8 @@ describe('after a time without a server', { skip: skipPostgres }, () => {
     await lead('b');
     clock.advance(leaseMs + 1);
     await lead('b');
-    const nextTo = await bed.another();
-    await nextTo.expire(rules);
+    const second = await bed.another();
+    await second.expire(rules);
     assert.equal(await isAlive(), false, 'it did not');
   });
 });

@@ -155,7 +155,7 @@ async function openScene(stack: AsyncDisposableStack, { faults, store }: { fault
     }),
   );
   for (const [index, { url }] of backends.entries()) await service.client.backends.join({ id: `backend-${index}`, url });
-  const machine = network && database && (await openMachine(stack, { network, database, service, controls }));
+  const machine = network && database && (await openMachine(stack, { network, service, controls }));
   const log = stack.use(openLogCounts(service.logPath));
   return {
     ...{ service, leaseMs, controls, preload, receiver, backends, log },
@@ -167,13 +167,12 @@ async function openScene(stack: AsyncDisposableStack, { faults, store }: { fault
 
 interface MachinePlace {
   readonly network: MachineNetwork;
-  readonly database: PostgresServer;
   readonly service: TestService;
   readonly controls: string;
 }
 
-/** It reaches the service, the database and the backends over its own network only. */
-async function openMachine(stack: AsyncDisposableStack, { network, database, service, controls }: MachinePlace): Promise<ChaosMachine> {
+/** It reaches the service, with its store, and the backends over its own network only. */
+async function openMachine(stack: AsyncDisposableStack, { network, service, controls }: MachinePlace): Promise<ChaosMachine> {
   const preload = openPreload(stack.use(await makeTempFolder('chaos-machine')).path);
   const processes = stack.use(
     await TestMachine.open({
@@ -181,7 +180,6 @@ async function openMachine(stack: AsyncDisposableStack, { network, database, ser
       key,
       name: 'far-away',
       workers: 1,
-      config: { store: { address: database.hostAddress } },
       env: { ...preload.env, [controlVariable]: controls },
       enter: network.enter,
     }),
