@@ -108,8 +108,7 @@ export class Spawner {
 
   #spawn(): ChildProcess {
     // In its own session: a Ctrl-C in the worker's terminal must not end all sandboxes.
-    const options = { env: {}, detached: true, stdio: ['pipe', 'pipe', 'ignore'] } as const;
-    const child = spawn(this.#program, ['spawn', `${process.pid}`], options);
+    const child = spawn(this.#program, ['spawn', `${process.pid}`], { env: {}, detached: true, stdio: ['pipe', 'pipe', 'ignore'] });
     this.#arrived = Buffer.alloc(0);
     child.stdout.on('data', (chunk: Buffer) => this.#take(chunk));
     child.stdin.on('error', () => {}); // its end is its own event
