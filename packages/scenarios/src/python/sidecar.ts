@@ -43,12 +43,6 @@ interface RunningCall extends PythonCall {
   stopTimer?: () => void;
 }
 
-/** What Python reads without running out of its stack, which would end the process and with it the rollouts of others. */
-const mostLevels = 200;
-
-const isDeeper = (value: unknown, levels: number): boolean =>
-  typeof value === 'object' && value !== null && (levels === 0 || Object.values(value).some((one) => isDeeper(one, levels - 1)));
-
 const defaults = { startMs: 120_000, hungMs: 30_000, maxStuck: 32 };
 /** What is called before the agent has acted. */
 const early: ReadonlySet<PythonFunction> = new Set(['sandbox', 'prepare_key', 'prepare', 'init']);
@@ -94,7 +88,6 @@ export class Sidecar {
   async call(name: PythonFunction, call: PythonCall): Promise<unknown> {
     const { signal, rollout, context } = call;
     signal?.throwIfAborted();
-    if (isDeeper(context, mostLevels)) throw new Error(`${name} was given a value with more than ${mostLevels} levels`);
     const process = await this.#open(rollout, name);
     const id = this.#next++;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();

@@ -50,17 +50,12 @@ def act(rollout: Rollout, what: str, times: Optional[int] = 1) -> str:
     rollout.state["acts"] = rollout.state.get("acts", 0) + times
     return what * times
 
-@tool
-def take(rollout: Rollout, data: dict) -> str:
-    """Takes."""
-    return "taken"
-
 def init(rollout):
     if rollout.task.do == "init":
         helper(rollout)
     if rollout.task.do == "meet":
         together.wait()
-    return Opening(f"go {rollout.task.do}", tools=[act, take])
+    return Opening(f"go {rollout.task.do}", tools=[act])
 
 def helper(rollout):
     raise ValueError("no init today")
@@ -194,12 +189,11 @@ describe('a scenario in Python', { skip }, () => {
   test('who ends the process has the lowest reward, after a try in one of its own; who was there too, or unlucky, has a true one', async () => {
     const policy: Policy = ({ opening }) => {
       const [, does = ''] = /go (\w+)/.exec(opening()) ?? [];
-      if (does === 'deep') return { text: renderCall('take', { data: { deep: JSON.parse('['.repeat(5000) + ']'.repeat(5000)) } }) };
       return { text: does === 'die' ? act('die') : does };
     };
     await using bed = await WorkerBed.open({ scenarioFiles: [file], policy, python: { hungMs: 2000 } });
     await bed.startWorker();
-    const guilty = ['die', 'crash', 'freeze', 'kill', 'deep'];
+    const guilty = ['die', 'crash', 'freeze', 'kill'];
     const others = ['unlucky', 'broken', 'a', 'b', 'c', 'd'];
     await bed.submitAll(...[...guilty, ...others].map((id) => probe(id, { do: id })));
     const ends = await Promise.all([...guilty, ...others].map((id) => bed.ended(rolloutId.parse(id))));
@@ -215,7 +209,6 @@ describe('a scenario in Python', { skip }, () => {
     assert.match(messages.crash ?? '', /judges an agent that did nothing: .*it ended with exit code 4; it printed last: about to crash/);
     assert.match(messages.freeze ?? '', /did not answer for 2 s and was killed/);
     assert.match(messages.kill ?? '', /it ended with SIGKILL/);
-    assert.match(messages.deep ?? '', /tool was given a value with more than 200 levels/);
   });
 
   test('a process that does not answer is killed in time, and its rollout is retried', async () => {
