@@ -41,6 +41,8 @@ interface OursOptions {
   readonly reported?: (tokens: number) => number;
   /** Whether the siblings of a group are as old as the first of them. */
   readonly ranksGroups?: boolean;
+  /** Whether all sessions were submitted at the same time, with ids that do not show their order. */
+  readonly isOneSubmission?: boolean;
 }
 
 /** How old the contexts of other workers are when a worker reads them. */
@@ -59,14 +61,16 @@ interface WorkerCache {
 class Ours implements TurnPolicy {
   readonly #world: SimWorld;
   readonly #ranksGroups: boolean;
+  readonly #isOneSubmission: boolean;
   /** In the order in which they began. */
   readonly #sessions = new Set<SimSession>();
   /** By engine, then by worker. */
   readonly #caches: readonly (readonly WorkerCache[])[];
 
-  constructor(world: SimWorld, { workers = 1, reported = (tokens) => tokens, ranksGroups = true }: OursOptions) {
+  constructor(world: SimWorld, { workers = 1, reported = (tokens) => tokens, ranksGroups = true, isOneSubmission = false }: OursOptions) {
     this.#world = world;
     this.#ranksGroups = ranksGroups;
+    this.#isOneSubmission = isOneSubmission;
     this.#caches = world.engines.map(({ capacityTokens }) =>
       Array.from({ length: workers }, () => ({ admission: new CacheAdmission(reported(capacityTokens)), waiting: new Map() })),
     );
@@ -79,23 +83,27 @@ class Ours implements TurnPolicy {
   ask(session: SimSession, go: () => void): void {
     const cache = this.#cacheOf(session);
     this.#sessions.add(session);
-    const { shared, tokens, startedS: rank } = session;
+    const { shared, tokens, startedS } = session;
+    const rank = this.#isOneSubmission ? 0 : startedS;
     const group = this.#ranksGroups && shared ? { group: shared.key } : {};
-    if (cache.admission.ask({ id: nameOf(session), rank, tokens, ...group, ...(shared ? { shared } : {}) }, this.#nowMs)) go();
-    else cache.waiting.set(nameOf(session), go);
+    if (cache.admission.ask({ id: this.#nameOf(session), rank, tokens, ...group, ...(shared ? { shared } : {}) }, this.#nowMs)) go();
+    else cache.waiting.set(this.#nameOf(session), go);
     this.#wake(cache);
   }
 
   endTurn(session: SimSession, { cachedTokens, firstTokenS }: CallEnd): void {
     const cache = this.#cacheOf(session);
-    cache.admission.endCall({ id: nameOf(session), tokens: session.tokens, cachedTokens, firstTokenMs: 1000 * firstTokenS }, this.#nowMs);
+    cache.admission.endCall(
+      { id: this.#nameOf(session), tokens: session.tokens, cachedTokens, firstTokenMs: 1000 * firstTokenS },
+      this.#nowMs,
+    );
     this.#wake(cache);
   }
 
   endSession(session: SimSession): void {
     const cache = this.#cacheOf(session);
     this.#sessions.delete(session);
-    cache.admission.leave(nameOf(session));
+    cache.admission.leave(this.#nameOf(session));
     this.#wake(cache);
   }
 
@@ -115,7 +123,7 @@ class Ours implements TurnPolicy {
   #divide(): void {
     for (const [engine, caches] of this.#caches.entries()) {
       const asleep = new Set(caches.flatMap(({ admission }) => admission.asleep(this.#nowMs)));
-      const placed = [...this.#sessions].filter((session) => session.engine === engine && !asleep.has(nameOf(session)));
+      const placed = [...this.#sessions].filter((session) => session.engine === engine && !asleep.has(this.#nameOf(session)));
       const all = placed.reduce((sum, { tokens }) => sum + tokens, 0);
       for (const cache of caches) {
         const { keptTokens } = cache.admission;
@@ -124,10 +132,15 @@ class Ours implements TurnPolicy {
           left -= tokens;
           return left >= 0;
         });
-        cache.admission.divide(all > keptTokens ? new Set(oldest.map(nameOf)) : undefined);
+        cache.admission.divide(all > keptTokens ? new Set(oldest.map((one) => this.#nameOf(one))) : undefined);
         this.#wake(cache);
       }
     }
+  }
+
+  /** Names sort as numbers do, or in no order. */
+  #nameOf({ id }: SimSession): string {
+    return String(this.#isOneSubmission ? (id * 7919) % 100_003 : id).padStart(8, '0');
   }
 
   #cacheOf({ engine, agent }: SimSession): WorkerCache {
@@ -145,9 +158,4 @@ class Ours implements TurnPolicy {
       go?.();
     }
   }
-}
-
-/** Names sort as numbers do. */
-function nameOf({ id }: SimSession): string {
-  return String(id).padStart(8, '0');
 }

@@ -43,6 +43,12 @@ test('tools of a minute lose nothing, however many workers share the cache', () 
   compare(0.95, { workload: longContexts(96, toolsOf(60)) }, ours({ workers: 32 }));
 });
 
+test('of rollouts that were submitted together, those that began first are not overtaken', () => {
+  const { holdS } = simulate({ ...scene, seconds: 400, policy: ours({ isOneSubmission: true }) });
+  const { holdS: inTurn } = simulate({ ...scene, seconds: 400, policy: ours() });
+  assert.ok(Math.max(...holdS) <= 1.2 * Math.max(...inTurn), `waited ${Math.max(...holdS)} instead of ${Math.max(...inTurn)} s`);
+});
+
 test('more workers than contexts that fit keep most of it', () => {
   compare(2, { workload: longContexts(96) }, ours({ workers: 48 }));
 });

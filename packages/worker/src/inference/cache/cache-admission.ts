@@ -42,6 +42,7 @@ interface Account extends CacheRow {
 /** The rank of the group's first rollout here, while it has any. */
 interface GroupRank {
   readonly rank: number;
+  readonly order: number;
   rows: number;
 }
 
@@ -64,6 +65,7 @@ const leastHits = 0.5;
 export class CacheAdmission {
   readonly #rows = new Map<string, Account>();
   readonly #groups = new Map<string, GroupRank>();
+  #asked = 0;
   /** Members, and all that sample. */
   readonly #load = new CacheLoad();
   #held = 0;
@@ -231,18 +233,19 @@ export class CacheAdmission {
       return known;
     }
     const start = { growth: 0, phase: 'tool', sinceMs: nowMs, isMember: false, expectedTokens: 0, isOldest: false } as const;
-    const row: Account = { id, rollout, rank: this.#rankOf(group, rank), tokens, askedTokens: tokens, group, shared, ...start };
+    const row: Account = { id, rollout, ...this.#rankOf(group, rank), tokens, askedTokens: tokens, group, shared, ...start };
     this.#rows.set(id, row);
     return row;
   }
 
   /** A sibling that comes later, in the place of one that failed, is as old as its group. */
-  #rankOf(group: string | undefined, rank: number): number {
-    if (group === undefined) return rank;
-    const siblings = this.#groups.get(group) ?? { rank, rows: 0 };
+  #rankOf(group: string | undefined, rank: number): { readonly rank: number; readonly order: number } {
+    const order = this.#asked++;
+    if (group === undefined) return { rank, order };
+    const siblings = this.#groups.get(group) ?? { rank, order, rows: 0 };
     siblings.rows += 1;
     this.#groups.set(group, siblings);
-    return Math.min(rank, siblings.rank);
+    return { rank: Math.min(rank, siblings.rank), order: siblings.order };
   }
 
   #start(row: Account, { isMember, nowMs }: { readonly isMember: boolean; readonly nowMs: number }): void {

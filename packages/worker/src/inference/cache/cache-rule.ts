@@ -11,6 +11,8 @@ export interface CacheRow {
   readonly rollout?: string | undefined;
   /** Smaller goes first and is asked to wait last: when the rollout, or its group, was started. */
   readonly rank: number;
+  /** Among those of one rank, which are submitted together: when it, or its group, first asked here. */
+  readonly order?: number | undefined;
   /** The length of its context. */
   readonly tokens: number;
   /** How many tokens its last turn added. */
@@ -100,6 +102,8 @@ function chooseGo(rows: readonly CacheRow[], { inUse, out, limits }: Room): Cach
 /** Siblings follow each other, so that one group ends before the next. */
 function compareRank(a: CacheRow, b: CacheRow): number {
   if (a.rank !== b.rank) return a.rank - b.rank;
+  const [first = 0, second = 0] = [a.order, b.order];
+  if (first !== second) return first - second;
   const [one, other] = a.group === b.group ? [a.id, b.id] : [a.group ?? a.id, b.group ?? b.id];
   return one < other ? -1 : 1;
 }
