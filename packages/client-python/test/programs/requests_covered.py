@@ -28,6 +28,10 @@ def compare(kind: Any, schema: Any, where: str) -> Iterator[str]:
         [short] = [one for one in typing.get_args(kind) if one is not str]
         [found] = [one for one in schema["anyOf"] if "properties" in one]
         yield from compare(short, found, where)
+    elif typing.get_origin(kind) is typing.Union and any(typing.get_origin(one) is Literal for one in typing.get_args(kind)):
+        [short] = [one for one in typing.get_args(kind) if typing.get_origin(one) is Literal]
+        [found] = [one for one in schema["anyOf"] if "enum" in one]
+        yield from compare(short, found, where)
     elif typing.get_origin(kind) is typing.Union:
         for one in typing.get_args(kind):
             rule = typing.get_type_hints(one)["rule"]

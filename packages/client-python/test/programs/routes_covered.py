@@ -33,6 +33,8 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "getTrajectory": lambda client: client.trajectory("an-id"),
     "cancelRollout": lambda client: client.cancel("an-id"),
     "retryRollout": lambda client: client.retry("an-id"),
+    "forkRollout": lambda client: client.fork("an-id"),
+    "listTurns": lambda client: client.turns("an-id"),
     "joinBackend": lambda client: client.backends.join("http://127.0.0.1:1"),
     "listBackends": lambda client: client.backends.list(),
     "leaveBackend": lambda client: client.backends.leave("an-id"),

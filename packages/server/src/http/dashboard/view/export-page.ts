@@ -48,8 +48,9 @@ async function readFiles(): Promise<PageFiles> {
   const html = await read('index.html').catch(() => {
     throw new RolloutError('internal', 'the dashboard is not built in this clone: run npm run build:dashboard');
   });
-  const [, script = ''] = /<script [^>]*src="([^"]+)"/.exec(html) ?? [];
-  const [, style = ''] = /<link rel="stylesheet"[^>]* href="([^"]+)"/.exec(html) ?? [];
+  const [script = '', style = ''] = ['.js"', '.css"'].map((end) =>
+    html.slice(html.lastIndexOf('"', html.indexOf(end)) + 1, html.indexOf(end) + end.length - 1),
+  );
   return { script: await read(script), style: await read(style), icon: await read('favicon.svg') };
 }
 
