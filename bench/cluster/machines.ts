@@ -2,7 +2,6 @@
 // of a worker at the pace of one. It says what PostgreSQL and the servers need for a rollout, and where they saturate.
 
 import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { backendId } from '@millrace/protocol';
@@ -11,6 +10,7 @@ import { systemClock } from '../../packages/base/src/clock.ts';
 import { silentLog } from '../../packages/base/src/log.ts';
 import { openStore } from '../../packages/store/src/open/open-store.ts';
 import { type BenchReport, type BenchRow, percentile } from '../report/report.ts';
+import { askProcess } from './ask-process.ts';
 import { type DatabaseActivity, DatabaseProbe, probeSettings } from './database-probe.ts';
 import type { MachinesAnswer, MachinesOrder } from './machines-process.ts';
 import type { SimulationAnswer, SimulationOrder } from './server-process.ts';
@@ -56,14 +56,14 @@ export async function runMachinesBench({ counts, servers: serverCount, settleMs,
   const probe = stack.use(await DatabaseProbe.open(database));
   const forkOne = (program: string) => stack.adopt(forkProgram(program), (child) => void child.disconnect());
   const backs = Array.from({ length: serverCount }, () => forkOne('./server-process.ts'));
-  const tellServers = (order: SimulationOrder) => Promise.all(backs.map((child) => ask<SimulationAnswer>(child, order)));
+  const tellServers = (order: SimulationOrder) => Promise.all(backs.map((child) => askProcess<SimulationAnswer>(child, order)));
   const opening = await tellServers({ kind: 'open', address: database.address, leaseMs: load.leaseMs });
   const servers = opening.flatMap((answer) => ('url' in answer ? [answer.url] : []));
   const readServerCpuMs = async () =>
     (await tellServers({ kind: 'cpu' })).reduce((sum, answer) => sum + ('cpuMs' in answer ? answer.cpuMs : 0), 0);
   const clients = Array.from({ length: processes }, () => forkOne('./machines-process.ts'));
   const tell = (toOrder: (index: number) => MachinesOrder) =>
-    Promise.all(clients.map((child, index) => ask<MachinesAnswer>(child, toOrder(index))));
+    Promise.all(clients.map((child, index) => askProcess<MachinesAnswer>(child, toOrder(index))));
   const measured: MachinesMeasurement[] = [];
   let opened = 0;
   for (const machines of counts) {
@@ -105,17 +105,6 @@ function forkProgram(program: string): ChildProcess {
   return fork(fileURLToPath(new URL(program, import.meta.url)), {
     execArgv: ['--disable-warning=ExperimentalWarning', '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON'],
   });
-}
-
-async function ask<Answer extends object>(child: ChildProcess, order: MachinesOrder | SimulationOrder): Promise<Answer> {
-  const over = new AbortController();
-  const [message, exit] = [once(child, 'message', over), once(child, 'exit', over)];
-  for (const one of [message, exit]) one.catch(() => {}); // the other came first
-  child.send(order);
-  const [answer] = await Promise.race([message, exit]);
-  over.abort();
-  if (typeof answer !== 'object' || answer === null) throw new Error(`a process of the simulation ended with ${answer}`);
-  return answer as Answer;
 }
 
 function toMeasurement(

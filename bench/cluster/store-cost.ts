@@ -2,7 +2,6 @@
 // server. Counted in CPU, which a busy machine does not change.
 
 import { fork } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { backendId } from '@millrace/protocol';
 import { makeRollout, PostgresServer } from '@millrace/testkit';
@@ -10,6 +9,7 @@ import { systemClock } from '../../packages/base/src/clock.ts';
 import { silentLog } from '../../packages/base/src/log.ts';
 import { openStore } from '../../packages/store/src/open/open-store.ts';
 import type { BenchReport, BenchRow } from '../report/report.ts';
+import { askProcess } from './ask-process.ts';
 import { DatabaseProbe, probeSettings } from './database-probe.ts';
 import type { SimulationAnswer, SimulationOrder } from './server-process.ts';
 import type { CostAnswer, CostOrder } from './store-cost-process.ts';
@@ -51,7 +51,7 @@ export async function runStoreCostBench(): Promise<BenchReport> {
       (child) => void child.disconnect(),
     );
   const [server, client] = [forkOne('./server-process.ts'), forkOne('./store-cost-process.ts')];
-  const tellServer = (order: SimulationOrder) => ask<SimulationAnswer>(server, order);
+  const tellServer = (order: SimulationOrder) => askProcess<SimulationAnswer>(server, order);
   const opened = await tellServer({ kind: 'open', address: database.address, leaseMs: 60_000 });
   const servers = 'url' in opened ? [opened.url] : [];
   const readServerMs = async () => {
@@ -63,7 +63,7 @@ export async function runStoreCostBench(): Promise<BenchReport> {
     const from = one.isDirect ? { address: database.address } : { servers };
     const order: CostOrder = { workers: one.workers, rollouts: one.rollouts, name: `w${index}`, ...from };
     await readServerMs();
-    const running = ask<CostAnswer>(client, order);
+    const running = askProcess<CostAnswer>(client, order);
     const activity = await probe.watch(running);
     const { ended } = await running;
     const serverMs = (await readServerMs()) / ended;
@@ -98,17 +98,6 @@ async function prepare(database: PostgresServer): Promise<void> {
     );
     await store.submit(some, { maxQueued: 2 * rollouts + submittedTogether });
   }
-}
-
-async function ask<Answer extends object>(child: ReturnType<typeof fork>, order: SimulationOrder | CostOrder): Promise<Answer> {
-  const over = new AbortController();
-  const [message, exit] = [once(child, 'message', over), once(child, 'exit', over)];
-  for (const one of [message, exit]) one.catch(() => {}); // the other came first
-  child.send(order);
-  const [answer] = await Promise.race([message, exit]);
-  over.abort();
-  if (typeof answer !== 'object' || answer === null) throw new Error(`a process of the benchmark ended with ${answer}`);
-  return answer as Answer;
 }
 
 function toReport(measured: readonly CostMeasurement[]): BenchReport {

@@ -48,10 +48,14 @@ async function readFiles(): Promise<PageFiles> {
   const html = await read('index.html').catch(() => {
     throw new RolloutError('internal', 'the dashboard is not built in this clone: run npm run build:dashboard');
   });
-  const [script = '', style = ''] = ['.js"', '.css"'].map((end) =>
-    html.slice(html.lastIndexOf('"', html.indexOf(end)) + 1, html.indexOf(end) + end.length - 1),
-  );
+  const [script, style] = [quotedUpTo(html, '.js"'), quotedUpTo(html, '.css"')];
   return { script: await read(script), style: await read(style), icon: await read('favicon.svg') };
+}
+
+/** The attribute that ends like this, without its quotes. */
+function quotedUpTo(html: string, end: string): string {
+  const at = html.indexOf(end);
+  return html.slice(html.lastIndexOf('"', at) + 1, at + end.length - 1);
 }
 
 export function renderPage({ script, style, icon }: PageFiles, data: ExportedData): string {
